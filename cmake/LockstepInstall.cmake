@@ -1,0 +1,1 @@
+# install() rules: Lockstep::comm and Lockstep::plan without LibTorch, Lockstep::lockstep with it.

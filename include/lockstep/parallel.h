@@ -1,0 +1,206 @@
+// Trains one torch::nn::Module on all ranks of a group.
+//
+//   lockstep::Parallel parallel(model, world, {.stage = lockstep::Stage::ddp});
+//   auto optimizer = parallel.adamw({.lr = 3e-4, .weight_decay = 0.1});
+//   for (auto& batch : loader) {
+//     for (auto& micro : parallel.micro_batches(batch, k)) loss_of(model, micro).backward();
+//     parallel.clip_grad_norm(1.0);
+//     optimizer.step();
+//   }
+//
+// A step's gradient is the mean over its M = P·k leaves (micro-batches), added in the one tree of
+// the design and rounded once; losses are means over their micro-batch. Hand-written loops under
+// no_sync() follow PyTorch instead: the sum over the backwards of a rank, the mean over ranks.
+//
+// Threads: everything, backward() included, happens on the thread that made the Parallel.
+// Errors: UsageError for what can't be done, GroupError when ranks fail or disagree.
+#pragma once
+
+#include "lockstep/group.h"
+#include "lockstep/optim.h"
+#include "lockstep/stage.h"
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+namespace parallel {
+class Engine;
+}
+
+// In what type parameters are held and gradients travel.
+struct Precision {
+  torch::Dtype parameters = torch::kFloat32;
+  // Parameters (by name) that stay in fp32 although `parameters` is narrower: norms, usually.
+  std::function<bool(const std::string& name)> keep_f32 = {};
+
+  static Precision f32() { return {}; }
+  // bf16 parameters and gradients, fp32 master and moments in the optimizer.
+  static Precision bf16_mixed(std::function<bool(const std::string& name)> keep_f32 = {}) {
+    return {torch::kBFloat16, std::move(keep_f32)};
+  }
+};
+
+struct ParallelOptions {
+  Stage stage = Stage::ddp;
+  Precision precision = {};
+  double bucket_mb = 25.0;  // 1 MB = 1e6 bytes of gradient; the first bucket is smaller; 0: one
+                            // collective per parameter
+  bool overlap = true;      // off: collectives start when backward has ended
+  // Same bits whatever the number of ranks: leaves add in the tree inside a rank too. Needs powers
+  // of two for ranks and micro-batches.
+  bool reproducible = false;
+  // Seeds LibTorch's default generator at each micro-batch from (seed, step, leaf), so that dropout
+  // hangs on the leaf and not on the rank.
+  std::uint64_t seed = 0;
+};
+
+// One leaf of a step on this rank.
+struct MicroStep {
+  std::int64_t index = 0;  // 0 … k−1 on this rank
+  std::int64_t leaf = 0;   // 0 … P·k−1 in the step
+  bool last = false;       // its backward synchronises
+};
+
+// Bytes this rank holds for the model, by category (the ledger).
+struct HeldBytes {
+  std::int64_t parameters = 0;
+  std::int64_t gradients = 0;
+  std::int64_t optimizer = 0;
+  std::int64_t transient = 0;
+};
+
+// What the last step did, for records and tests.
+struct StepRecord {
+  double exposed_ms = 0;                       // this thread in collectives and waits
+  std::int64_t collectives = 0;                // gradient buckets exchanged
+  std::int64_t forwards = 0;                   // micro-batches whose forward ran
+  bool first_bucket_before_last_hook = false;  // was the exchange overlapped with backward
+  bool skipped = false;  // a non-finite gradient on some rank: no rank stepped
+};
+
+class Parallel {
+ public:
+  // Collective. Verifies that all ranks have the same parameters (Mismatch names the first that
+  // differs), broadcasts rank 0's values and buffers, and moves parameters into flat memory.
+  // `group` must outlive the Parallel; nobody else may use it meanwhile (Group::split).
+  Parallel(std::shared_ptr<torch::nn::Module> module, Group& group, ParallelOptions options = {});
+  template <class Module>
+  Parallel(torch::nn::ModuleHolder<Module> module, Group& group, ParallelOptions options = {})
+      : Parallel(std::static_pointer_cast<torch::nn::Module>(module.ptr()), group,
+                 std::move(options)) {}
+  ~Parallel();
+  Parallel(const Parallel&) = delete;
+  Parallel& operator=(const Parallel&) = delete;
+
+  // The k leaves of this rank in the next step: iterate over all of them, one backward (or several)
+  // in each; the last one's backward exchanges the gradients.
+  //   for (const MicroStep& micro : parallel.micro_steps(k)) …
+  class MicroSteps;
+  MicroSteps micro_steps(std::int64_t k = 1);
+  // The same over the k equal parts of a batch along its first dimension; UsageError when the batch
+  // does not divide by k.
+  class MicroBatches;
+  MicroBatches micro_batches(const torch::data::Example<>& batch, std::int64_t k = 1);
+
+  // Backwards while the returned object lives only accumulate; the first one after it exchanges.
+  class [[nodiscard]] NoSync;
+  NoSync no_sync();
+  // Completes the exchange of whatever has been accumulated; a no-op when nothing is outstanding.
+  void synchronise();
+
+  // After the synchronising backward p.grad() is a view of the mean gradient (an fp32 one with bf16
+  // parameters and k > 1, holding bf16 values); undefined for parameters unused on every rank.
+
+  // The norm over all parameters, before clipping; the same bits on every rank. The optimizer made
+  // by adamw() multiplies by min(1, max_norm/norm) as it updates, .grad keeps the unclipped values;
+  // without such an optimizer .grad is scaled in place.
+  double clip_grad_norm(double max_norm);
+  double grad_norm();
+
+  // A torch::optim::Optimizer over the trainable parameters; updates flat memory in one pass. A
+  // second call is an error: each parameter belongs to one optimizer.
+  AdamW adamw(AdamWOptions options = {});
+
+  // The step's loss: the mean of all leaves' losses, added in the gradient's tree in fp64.
+  // Collective; `losses` are this rank's k leaves in order.
+  double mean_loss(std::span<const double> losses);
+
+  // The fp32 value of a parameter (the master copy where there is one); a view, not to be written.
+  torch::Tensor full_parameter(const std::string& name) const;
+
+  HeldBytes held() const;
+  const StepRecord& last_step() const;
+  std::int64_t buckets() const;
+
+ private:
+  std::unique_ptr<parallel::Engine> engine_;
+};
+
+class Parallel::MicroSteps {
+ public:
+  class Iterator {
+   public:
+    Iterator(parallel::Engine* engine, MicroStep step, std::int64_t k);
+    const MicroStep& operator*() const { return step_; }
+    Iterator& operator++();
+    bool operator!=(const Iterator& other) const { return step_.index != other.step_.index; }
+
+   private:
+    parallel::Engine* engine_;
+    MicroStep step_;
+    std::int64_t k_;
+  };
+  MicroSteps(parallel::Engine* engine, std::int64_t k) : engine_(engine), k_(k) {}
+  Iterator begin() const;
+  Iterator end() const;
+
+ private:
+  parallel::Engine* engine_;
+  std::int64_t k_;
+};
+
+class Parallel::MicroBatches {
+ public:
+  class Iterator {
+   public:
+    Iterator(MicroSteps::Iterator step, const torch::data::Example<>* batch, std::int64_t k);
+    torch::data::Example<>& operator*();
+    Iterator& operator++();
+    bool operator!=(const Iterator& other) const { return step_ != other.step_; }
+
+   private:
+    MicroSteps::Iterator step_;
+    const torch::data::Example<>* batch_;
+    std::int64_t k_;
+    torch::data::Example<> current_;
+  };
+  MicroBatches(MicroSteps steps, torch::data::Example<> batch, std::int64_t k)
+      : steps_(steps), batch_(std::move(batch)), k_(k) {}
+  Iterator begin() const { return {steps_.begin(), &batch_, k_}; }
+  Iterator end() const { return {steps_.end(), &batch_, k_}; }
+
+ private:
+  MicroSteps steps_;
+  torch::data::Example<> batch_;
+  std::int64_t k_;
+};
+
+class Parallel::NoSync {
+ public:
+  explicit NoSync(parallel::Engine* engine);
+  NoSync(NoSync&& other) noexcept;
+  ~NoSync();
+
+ private:
+  parallel::Engine* engine_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// The arithmetic of collectives on elements that this process can read in place: the summation
+// tree over up to kMaxSources inputs, one scaling, one rounding. Every SIMD target and every tail
+// gives the same bits (no fused multiply-add; bf16 and f16 rounding by integer arithmetic).
+#pragma once
+
+#include "lockstep/dtype.h"
+#include "lockstep/group.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace lockstep::comm {
+
+struct ReduceTask {
+  std::span<const void* const> sources;  // one per rank, in rank order, `count` elements each
+  std::span<void* const>
+      destinations;  // each gets the result; may equal a source, not overlap it partly
+  std::int64_t count = 0;
+  Dtype dtype = Dtype::f32;
+  ReduceOp op = ReduceOp::sum;       // mean is sum with scale = 1/P, set by the caller; for max and
+                                     // min a NaN in any source gives NaN
+  std::optional<double> scale = {};  // floats only
+  std::optional<Dtype> round_to = {};  // f32 only: bf16 or f16
+};
+
+// Elements are aligned to their size at least. Works for any number of sources ≥ 1.
+void reduce(const ReduceTask& task);
+
+// The Highway target in use ("AVX3_ZEN4", …), for reports.
+const char* simd_target();
+
+}  // namespace lockstep::comm
