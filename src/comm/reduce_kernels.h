@@ -1,6 +1,7 @@
 // The arithmetic of collectives on elements that this process can read in place: the summation
 // tree over up to kMaxSources inputs, one scaling, one rounding. Every SIMD target and every tail
-// gives the same bits (no fused multiply-add; bf16 and f16 rounding by integer arithmetic).
+// gives the same bits (no fused multiply-add; bf16 and f16 rounding by integer arithmetic; a NaN
+// result is the one canonical quiet NaN).
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -19,7 +20,8 @@ struct ReduceTask {
   std::int64_t count = 0;
   Dtype dtype = Dtype::f32;
   ReduceOp op = ReduceOp::sum;       // mean is sum with scale = 1/P, set by the caller; for max and
-                                     // min a NaN in any source gives NaN
+                                     // min a NaN in any source gives NaN and of
+                                     // equal values the earlier source's bits stay
   std::optional<double> scale = {};  // floats only
   std::optional<Dtype> round_to = {};  // f32 only: bf16 or f16
 };
