@@ -17,8 +17,28 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE AND LOCKSTEP_IS_TOP)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${LOCKSTEP_CCACHE}")
+  # Precompiled headers need the sloppiness; base_dir and nohashdir let a second clone of the
+  # project reuse what the first one compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_SLOPPINESS=pch_defines,time_macros"
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LOCKSTEP_CCACHE}")
 endif()
+
+# Lets a target that links lockstep_torch, directly or through one of our layers, share the one
+# precompiled torch/torch.h (LockstepTorch.cmake). The three functions below call it.
+function(lockstep_use_torch name)
+  foreach(item IN LISTS ARGN)
+    if(TARGET "${item}")
+      get_target_property(uses_torch "${item}" LOCKSTEP_USES_TORCH)
+      if(uses_torch)
+        set_target_properties(${name} PROPERTIES LOCKSTEP_USES_TORCH ON)
+        # GCC reads a precompiled header only under the options it was made with.
+        target_compile_options(${name} PRIVATE -fPIC)
+        target_precompile_headers(${name} REUSE_FROM lockstep_torch_precompiled)
+        return()
+      endif()
+    endif()
+  endforeach()
+endfunction()
 
 # lockstep_layer(NAME SOURCES... LINK...): one folder of src/ as an object library.
 function(lockstep_layer name)
@@ -26,6 +46,7 @@ function(lockstep_layer name)
   add_library(lockstep_${name} OBJECT ${ARG_SOURCES})
   set_target_properties(lockstep_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(lockstep_${name} PUBLIC lockstep_settings ${ARG_LINK})
+  lockstep_use_torch(lockstep_${name} ${ARG_LINK})
 endfunction()
 
 # lockstep_program(NAME SOURCES... LINK...): an executable that lands in build/.
@@ -33,10 +54,12 @@ function(lockstep_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE lockstep_settings ${ARG_LINK})
+  lockstep_use_torch(${name} ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
 endfunction()
 
-# lockstep_test(NAME SOURCES... LINK... [TIMEOUT s] [LABELS ...] [PROCESSORS n]):
+# lockstep_test(NAME SOURCES... LINK... [TIMEOUT s] [LABELS l] [ENVIRONMENT V=x]
+# [PROCESSORS n]):
 # a GoogleTest program; ctest sees each of its tests. PROCESSORS 2 keeps tests that start
 # several ranks from running beside each other.
 function(lockstep_test name)
@@ -50,7 +73,13 @@ function(lockstep_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE lockstep_settings ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  lockstep_use_torch(${name} ${ARG_LINK})
+  set(properties TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS})
+  foreach(property LABELS ENVIRONMENT)
+    if(ARG_${property})
+      list(APPEND properties ${property} "${ARG_${property}}")
+    endif()
+  endforeach()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS} LABELS "${ARG_LABELS}"
-               ENVIRONMENT "${ARG_ENVIRONMENT}")
+                       PROPERTIES ${properties})
 endfunction()
