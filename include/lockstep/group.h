@@ -104,6 +104,12 @@ struct ReduceOptions {
   OnReduced on_reduced = {};
 };
 
+// One span of a coalesced all_reduce.
+struct ReducePart {
+  SymmetricSpan data;
+  std::optional<Dtype> round_to = {};  // as ReduceOptions::round_to
+};
+
 struct CollectiveOptions {
   std::string_view name = {};
 };
@@ -175,8 +181,9 @@ class Group {
   // Every rank ends with op over all ranks' elements; in place.
   Work all_reduce(Span data, const ReduceOptions& options = {});
   Work all_reduce(const SymmetricSpan& data, const ReduceOptions& options = {});
-  // Several spans as one collective (at most 4): one fingerprint, one wait.
-  Work all_reduce(std::span<const SymmetricSpan> parts, const ReduceOptions& options = {});
+  // Several spans as one collective (at most 4): one fingerprint, one wait. Each part says itself
+  // what it is rounded to; options.round_to must not be set.
+  Work all_reduce(std::span<const ReducePart> parts, const ReduceOptions& options = {});
 
   // Rank r ends with op over block r of `input`, the r-th of size() equal blocks of ceil(n/size())
   // elements (the last may be short or empty); `output` holds exactly that block and may lie in
