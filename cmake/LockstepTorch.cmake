@@ -2,19 +2,28 @@
 if(NOT LOCKSTEP_TORCH)
   return()
 endif()
-if(NOT LIBTORCH AND DEFINED ENV{LIBTORCH})
-  set(LIBTORCH "$ENV{LIBTORCH}")
+set(LIBTORCH "$ENV{LIBTORCH}" CACHE PATH "An own LibTorch: the folder with share/cmake/Torch")
+if(NOT LIBTORCH STREQUAL LOCKSTEP_LIBTORCH_BEFORE)
+  # LibTorch's configuration remembers its parts; another LibTorch needs others.
+  unset(Torch_DIR CACHE)
+  unset(TORCH_LIBRARY CACHE)
+  unset(C10_LIBRARY CACHE)
 endif()
-file(GLOB LOCKSTEP_WHEEL "${PROJECT_SOURCE_DIR}/.deps/venv/lib/python3*/site-packages/torch")
+set(LOCKSTEP_LIBTORCH_BEFORE "${LIBTORCH}" CACHE INTERNAL "LIBTORCH when Torch_DIR was found")
+
+# LibTorch warns that it was built without kineto; nothing here profiles with it.
+set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
 if(LIBTORCH)
-  list(PREPEND CMAKE_PREFIX_PATH "${LIBTORCH}")
-elseif(LOCKSTEP_WHEEL)
-  list(APPEND CMAKE_PREFIX_PATH "${LOCKSTEP_WHEEL}/share/cmake")
+  find_package(Torch 2.11 QUIET PATHS "${LIBTORCH}" NO_DEFAULT_PATH)
+else()
+  # Not the system's folders: Debian's libtorch-dev is years older than what this needs.
+  file(GLOB LOCKSTEP_WHEEL "${PROJECT_SOURCE_DIR}/.deps/venv/lib/python3*/site-packages/torch")
+  find_package(Torch 2.11 QUIET NO_CMAKE_SYSTEM_PATH PATHS "${LOCKSTEP_WHEEL}")
 endif()
-find_package(Torch QUIET)
+unset(CMAKE_MESSAGE_LOG_LEVEL)
 if(NOT Torch_FOUND)
-  message(FATAL_ERROR "LibTorch not found: run scripts/setup, or set LIBTORCH=/path/to/libtorch "
-                      "(or -DLOCKSTEP_TORCH=OFF for comm and plan alone)")
+  message(FATAL_ERROR "LibTorch 2.11 or newer not found: run scripts/setup, or set "
+                      "LIBTORCH=/path/to/libtorch (or -DLOCKSTEP_TORCH=OFF for comm and plan alone)")
 endif()
 
 # What includes torch/torch.h links this: LibTorch's headers count as system headers (our warnings
