@@ -1,0 +1,28 @@
+// Numbers as users write them on the command line and in config files. Pure; nullopt for anything
+// that is not wholly such a number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lockstep::quantity {
+
+// "-3", "20": decimal digits with an optional minus.
+std::optional<std::int64_t> whole(std::string_view text);
+
+// "3e-4", ".1", "25": finite.
+std::optional<double> decimal(std::string_view text);
+
+// "300", "300s", "5m", "1h", "500ms": seconds.
+std::optional<double> seconds(std::string_view text);
+
+// "4096", "4KB" (1,000s), "4KiB" (1,024s), up to TB and TiB; "1.5MB" when that is a whole number of
+// bytes.
+std::optional<std::int64_t> bytes(std::string_view text);
+
+// The shortest text that decimal() reads back to the same value.
+std::string text_of(double value);
+
+}  // namespace lockstep::quantity

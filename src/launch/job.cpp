@@ -1,0 +1,157 @@
+#include "launch/job.h"
+
+#include "base/environment.h"
+#include "launch/cores.h"
+#include "launch/file_descriptor.h"
+#include "lockstep/error.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <unistd.h>
+#include <utility>
+
+namespace lockstep::launch {
+namespace {
+
+std::string random_nonce() {
+  std::array<std::uint8_t, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    throw SystemError(std::string("getrandom: ") + std::strerror(errno));
+  }
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+// A fixed port may be taken, one that the system picks is not (29500 is everybody's default).
+int free_port() {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!socket || ::bind(socket.get(), any, bytes) != 0 ||
+      ::getsockname(socket.get(), any, &bytes) != 0) {
+    throw SystemError(std::string("no free port on 127.0.0.1: ") + std::strerror(errno));
+  }
+  return ntohs(address.sin_port);
+}
+
+enum class Executable : std::uint8_t { yes, no, absent };
+
+Executable look_at(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    return Executable::absent;
+  }
+  return S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0 ? Executable::yes
+                                                                      : Executable::no;
+}
+
+std::string number(double value) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.17g", value);
+  return text.data();
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) {
+    switch (look_at(name)) {
+      case Executable::yes:
+        return name;
+      case Executable::no:
+        throw UsageError("program '" + name + "' is not an executable file; check chmod +x");
+      case Executable::absent:
+        throw UsageError("program '" + name + "' not found; check the path");
+    }
+  }
+  std::istringstream folders(environment::text("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+    if (look_at(path) == Executable::yes) {
+      return path;
+    }
+  }
+  throw UsageError("program '" + name + "' not found in PATH; for one in this folder write ./" +
+                   name);
+}
+
+Job make_job(const LaunchOptions& options) {
+  if (options.command.empty()) {
+    throw UsageError("no program to launch; name it after --");
+  }
+  Job job;
+  job.ranks = options.ranks;
+  job.program = find_program(options.command.front());
+  job.command = options.command;
+  job.nonce = random_nonce();
+  job.control = "lockstep-" + job.nonce + "-control";
+  job.port = free_port();
+  job.placement = place(allowed_cores(), cpu_quota(), options.ranks);
+  job.threads = options.threads ? std::to_string(*options.threads)
+                                : environment::text("OMP_NUM_THREADS")
+                                      .value_or(std::to_string(job.placement.threads_per_rank));
+  job.deadline = options.deadline_s ? number(*options.deadline_s) : "";
+  job.output = options.output;
+  return job;
+}
+
+std::vector<std::string> environment_of(const Job& job, int rank) {
+  std::vector<std::pair<std::string, std::string>> own{
+      {"RANK", std::to_string(rank)},       {"WORLD_SIZE", std::to_string(job.ranks)},
+      {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(job.ranks)},
+      {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", std::to_string(job.port)},
+      {"LOCKSTEP_JOB", job.nonce},          {"LOCKSTEP_CONTROL", job.control},
+      {"OMP_NUM_THREADS", job.threads},
+  };
+  if (!job.deadline.empty()) {
+    own.emplace_back("LOCKSTEP_DEADLINE", job.deadline);
+  }
+  std::vector<std::string> result;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    const std::string name = text.substr(0, text.find('='));
+    if (std::ranges::none_of(own, [&](const auto& entry) { return entry.first == name; })) {
+      result.push_back(text);
+    }
+  }
+  for (const auto& [name, value] : own) {
+    result.push_back(name + "=" + value);
+  }
+  return result;
+}
+
+std::string describe(const Job& job) {
+  std::vector<int> cores;
+  for (const auto& block : job.placement.cores_of_rank) {
+    cores.insert(cores.end(), block.begin(), block.end());
+  }
+  std::ranges::sort(cores);
+  cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
+  const auto counted = [](const std::string& count, const std::string& noun) {
+    return count + " " + noun + (count == "1" ? "" : "s");
+  };
+  return counted(std::to_string(job.ranks), "rank") + " on " +
+         counted(std::to_string(cores.size()), "core") + ", " + counted(job.threads, "thread") +
+         " each (OMP_NUM_THREADS), address 127.0.0.1:" + std::to_string(job.port);
+}
+
+}  // namespace lockstep::launch
