@@ -1,0 +1,150 @@
+#include "checkpoint/safetensors.h"
+
+#include "checkpoint/pending_file.h"
+#include "lockstep/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+namespace lockstep::checkpoint {
+namespace {
+
+using nlohmann::json;
+static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
+
+constexpr std::int64_t kLengthBytes = 8;
+
+std::string dtype_name(const NamedTensor& tensor) {
+  switch (tensor.dtype) {
+    case Dtype::f32:
+      return "F32";
+    case Dtype::bf16:
+      return "BF16";
+    default:
+      throw UsageError("safetensors: tensor '" + tensor.name + "' has dtype " +
+                       std::string(name_of(tensor.dtype)) + "; expected f32 or bf16");
+  }
+}
+
+std::string header_of(std::span<const NamedTensor> tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  auto header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) {
+    header["__metadata__"] = metadata;
+  }
+  std::int64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    if (header.contains(tensor.name)) {
+      throw UsageError("safetensors: two tensors are called '" + tensor.name + "'");
+    }
+    header[tensor.name] = {{"dtype", dtype_name(tensor)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + tensor.bytes()}}};
+    offset += tensor.bytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  return text;
+}
+
+[[noreturn]] void malformed(const std::string& path, const std::string& what) {
+  throw Error(path + ": not a complete safetensors file: " + what);
+}
+
+json parse_header(const std::string& path, std::span<const std::uint8_t> bytes,
+                  std::int64_t& data_begin) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  std::uint64_t length = 0;
+  if (size < kLengthBytes) {
+    malformed(path, "expected at least 8 bytes, got " + std::to_string(size));
+  }
+  std::memcpy(&length, bytes.data(), sizeof length);
+  if (length > static_cast<std::uint64_t>(size - kLengthBytes)) {
+    malformed(path, "expected " + std::to_string(length) + " bytes of header, got " +
+                        std::to_string(size - kLengthBytes));
+  }
+  data_begin = kLengthBytes + static_cast<std::int64_t>(length);
+  json header = json::parse(bytes.begin() + kLengthBytes, bytes.begin() + data_begin, nullptr,
+                            /*allow_exceptions=*/false);
+  if (!header.is_object()) {
+    malformed(path, "its header is not a JSON object");
+  }
+  return header;
+}
+
+Dtype dtype_of(const std::string& path, const std::string& name, const std::string& text) {
+  if (text == "F32") {
+    return Dtype::f32;
+  }
+  if (text == "BF16") {
+    return Dtype::bf16;
+  }
+  throw Error(path + ": tensor '" + name + "' has dtype " + text + "; expected F32 or BF16");
+}
+
+// One entry of the header, checked against the bytes that are there.
+NamedTensor tensor_of(const std::string& path, const std::string& name, const json& entry,
+                      std::span<const std::uint8_t> data) {
+  NamedTensor tensor;
+  std::array<std::int64_t, 2> offsets{};
+  try {
+    tensor.name = name;
+    tensor.dtype = dtype_of(path, name, entry.at("dtype").get<std::string>());
+    tensor.shape = entry.at("shape").get<std::vector<std::int64_t>>();
+    offsets = entry.at("data_offsets").get<std::array<std::int64_t, 2>>();
+  } catch (const json::exception&) {
+    malformed(path, "the header's entry of '" + name + "' lacks dtype, shape or data_offsets");
+  }
+  const auto held = static_cast<std::int64_t>(data.size());
+  if (offsets[0] < 0 || offsets[1] - offsets[0] != tensor.bytes()) {
+    malformed(path, "tensor '" + name + "': expected " + std::to_string(tensor.bytes()) +
+                        " bytes, its offsets span " + std::to_string(offsets[1] - offsets[0]));
+  }
+  if (offsets[1] > held) {
+    malformed(path, "tensor '" + name + "' ends at byte " + std::to_string(offsets[1]) +
+                        " of its data, which has " + std::to_string(held));
+  }
+  tensor.data = data.data() + offsets[0];
+  return tensor;
+}
+
+}  // namespace
+
+std::int64_t NamedTensor::count() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::ranges::sort(tensors, {}, &NamedTensor::name);
+  const std::string header = header_of(tensors, metadata);
+  const std::uint64_t length = header.size();
+  PendingFile file(path);
+  file.write(&length, sizeof length);
+  file.write(header);
+  for (const NamedTensor& tensor : tensors) {
+    file.write(tensor.data, tensor.bytes());
+  }
+  file.publish();
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+  std::int64_t data_begin = 0;
+  const json header = parse_header(path, file_.bytes(), data_begin);
+  const auto data = file_.bytes().subspan(static_cast<std::size_t>(data_begin));
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      metadata_ = entry.get<std::map<std::string, std::string>>();
+    } else {
+      tensors_.emplace(name, tensor_of(path, name, entry, data));
+    }
+  }
+}
+
+}  // namespace lockstep::checkpoint

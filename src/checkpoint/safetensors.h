@@ -1,0 +1,50 @@
+// The safetensors format: 8 bytes little-endian header length, a JSON header, the tensors' bytes.
+// Source: https://github.com/huggingface/safetensors, "Format". Only f32 and bf16 are known here.
+#pragma once
+
+#include "checkpoint/mapped_file.h"
+#include "lockstep/dtype.h"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::checkpoint {
+
+// A tensor in memory: contiguous, row-major, little-endian. Does not own.
+struct NamedTensor {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<std::int64_t> shape;
+  const void* data = nullptr;
+
+  std::int64_t count() const;  // elements; 1 for a scalar
+  std::int64_t bytes() const { return count() * size_of(dtype); }
+};
+
+// Writes the tensors in bytewise name order, so equal tensors give equal files; the header is
+// padded with spaces to a multiple of 8. `metadata` becomes __metadata__. Throws UsageError for
+// other dtypes or a name used twice, SystemError naming the file; nothing half-written stays.
+void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
+// A file opened for reading; its tensors point into the mapping and live as long as it does.
+class SafetensorsFile {
+ public:
+  // Throws SystemError when the file can't be read, and Error naming file, expected and actual size
+  // when it is cut short or not in the format.
+  explicit SafetensorsFile(const std::string& path);
+
+  // By name, in bytewise name order.
+  const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  MappedFile file_;
+  std::map<std::string, NamedTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace lockstep::checkpoint
