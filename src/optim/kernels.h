@@ -1,5 +1,7 @@
 // Arithmetic on flat memory: moving gradients, accumulating, scaling, AdamW. Torch-free, one thread
-// per call, the same bits on every SIMD target (see comm/reduce_kernels.h for how).
+// per call, the same bits on every SIMD target (see comm/reduce_kernels.h for how). Any alignment
+// of whole elements and any count ≥ 0; operands are the same range or don't overlap. Dtypes without
+// a kernel break an invariant.
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -34,7 +36,7 @@ void add(Vector sum, ConstVector left, ConstVector right, std::int64_t count);
 void scale(Vector values, double factor, std::optional<Dtype> round_to, std::int64_t count);
 
 // One AdamW step (Loshchilov & Hutter 2019, decoupled decay, as torch::optim::AdamW computes it):
-//   p ← p − lr·wd·p;  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
+//   p ← p·(1 − lr·wd);  m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²;
 //   p ← p − (lr / (1−β₁ᵗ)) · m / (√v / √(1−β₂ᵗ) + ε)
 // with g = gradient × clip (a second multiplication; clip = 1 changes no bit).
 struct AdamWStep {
