@@ -4,13 +4,15 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace lockstep {
 
 namespace parallel {
+class AdamWState;
 class Engine;
-}
+}  // namespace parallel
 
 struct AdamWOptions {
   double lr = 1e-3;
@@ -33,6 +35,7 @@ struct AdamWOptions {
 class AdamW : public torch::optim::Optimizer {
  public:
   AdamW(parallel::Engine& engine, const AdamWOptions& options);
+  ~AdamW() override;
   // Completes an unfinished exchange first. With a closure: calls it and returns its loss.
   torch::Tensor step(LossClosure closure = nullptr) override;
   // Harmless before a step; between micro-batches it discards what was accumulated.
@@ -44,6 +47,7 @@ class AdamW : public torch::optim::Optimizer {
 
  private:
   parallel::Engine& engine_;
+  std::unique_ptr<parallel::AdamWState> state_;
 };
 
 }  // namespace lockstep

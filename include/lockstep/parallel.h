@@ -81,7 +81,6 @@ struct HeldBytes {
 struct StepRecord {
   double exposed_ms = 0;                       // this thread in collectives and waits
   std::int64_t collectives = 0;                // gradient buckets exchanged
-  std::int64_t forwards = 0;                   // micro-batches whose forward ran
   bool first_bucket_before_last_hook = false;  // was the exchange overlapped with backward
   bool skipped = false;  // a non-finite gradient on some rank: no rank stepped
 };

@@ -1,0 +1,105 @@
+// Collects the gradients that backward produces: moves each from .grad into its bucket, and starts
+// a bucket's exchange when its last gradient is there.
+#pragma once
+
+#include "parallel/device.h"
+#include "parallel/exchange.h"
+#include "parallel/flat_parameter.h"
+#include "parallel/gradient_memory.h"
+#include "parallel/leaf_sum.h"
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::parallel {
+
+// The flat parameters of one bucket, as indices into the list of all flat parameters.
+struct Bucket {
+  std::string name;
+  std::vector<std::size_t> parts;
+};
+
+struct CollectorOptions {
+  bool overlap = true;
+  LeafOrder order = LeafOrder::running;
+};
+
+class GradientCollector {
+ public:
+  // All references must outlive the collector. Parameters are numbered through parts and members in
+  // order.
+  GradientCollector(Device& device, Exchange& exchange, const std::vector<FlatParameter*>& parts,
+                    std::vector<Bucket> buckets, CollectorOptions options);
+
+  // A step: begin_step, then per leaf begin_leaf … end_leaf, then exchange.
+  // Discards what was collected before.
+  void begin_step(GradientMemory& gradients, LeafSum& sum);
+  // `scale` is given for the leaf whose backward ends in the exchange: 1/M, or 1 (travels as is).
+  void begin_leaf(std::int64_t leaf, std::optional<double> exchange_scale);
+  // LibTorch has accumulated into the parameter's .grad.
+  void on_gradient(std::size_t parameter);
+  void end_leaf();
+  // Starts what no hook has started, waits for all.
+  void finish(double scale);
+  // Waits for what was started and forgets the step: after an exception in backward.
+  void abandon();
+
+  // Did a gradient of this parameter arrive in this step?
+  bool arrived(std::size_t parameter) const { return slots_.at(parameter).arrived; }
+  std::size_t parameters() const { return slots_.size(); }
+  std::size_t buckets() const { return buckets_.size(); }
+  // In the last step: was the first bucket complete before the last gradient arrived?
+  bool overlapped() const { return overlapped_; }
+  std::int64_t started() const { return static_cast<std::int64_t>(started_); }
+
+  struct Place {
+    std::size_t part;
+    std::size_t member;
+  };
+  Place place(std::size_t parameter) const { return slots_.at(parameter).place; }
+
+ private:
+  struct Slot {
+    Place place;
+    std::size_t bucket;
+    std::int64_t firings = 0;   // in this leaf
+    std::int64_t expected = 1;  // most firings seen in one leaf
+    bool moved = false;         // in this leaf
+    bool arrived = false;       // in this step
+  };
+  struct Progress {
+    std::vector<std::size_t> parameters;
+    std::size_t outstanding = 0;
+  };
+
+  const at::Tensor& tensor_of(const Slot& slot) const;
+  const std::string& name_of(const Slot& slot) const;
+  bool moves_now(const Slot& slot) const;
+  void move(Slot& slot);
+  void move_remaining();
+  void start_complete_buckets();
+  void start(std::size_t bucket, double scale);
+  void note_overlap();
+
+  Device& device_;
+  Exchange& exchange_;
+  const std::vector<FlatParameter*>& parts_;
+  std::vector<Bucket> buckets_;
+  CollectorOptions options_;
+  GradientMemory* gradients_ = nullptr;
+  LeafSum* sum_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<Progress> progress_;  // per bucket
+  std::int64_t leaf_ = 0;
+  std::optional<double> exchange_scale_;
+  std::size_t started_ = 0;
+  bool learned_ = false;  // a step has shown how often each parameter fires
+  bool first_complete_ = false;
+  bool overlapped_ = false;
+};
+
+}  // namespace lockstep::parallel

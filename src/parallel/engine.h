@@ -1,0 +1,125 @@
+// What a Parallel holds: the life cycle of a step, from the first gradient to the update. The parts
+// do the work: parameters in flat memory, the collector, the stage's exchange, the decision.
+#pragma once
+
+#include "lockstep/parallel.h"
+#include "parallel/collector.h"
+#include "parallel/decision.h"
+#include "parallel/flat_model.h"
+#include "parallel/gradient_hooks.h"
+#include "parallel/stopwatch.h"
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::parallel {
+
+class Engine {
+ public:
+  Engine(std::shared_ptr<torch::nn::Module> module, Group& group, ParallelOptions options,
+         std::unique_ptr<Device> device);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // micro_steps: a step of k leaves, the mean over P·k of them.
+  MicroStep begin_micro_steps(std::int64_t k);
+  MicroStep next_micro_step(MicroStep previous, std::int64_t k);
+
+  // no_sync: leaves add up, the mean is over ranks only.
+  void enter_no_sync();
+  void leave_no_sync() noexcept;
+
+  // Completes an unfinished exchange.
+  void synchronise();
+  // The same, and starts an empty one when this rank had no backward at all, so that all ranks
+  // reach the decision.
+  void require_decision();
+  // Forgets what was collected or exchanged and clears .grad.
+  void discard();
+
+  double clip_grad_norm(double max_norm);
+  double grad_norm();
+  double mean_loss(std::span<const double> losses);
+
+  // The optimizer's side of a step. A zero factor never occurs; 1 means no clipping.
+  bool may_step();  // after require_decision(): false when a gradient is not finite
+  float clip_factor() const { return clip_factor_; }
+  struct Update {
+    std::size_t parameter;
+    std::int64_t count;
+    optim::Vector values;
+    float* master;
+    optim::ConstVector gradient;
+  };
+  // The parameters that have a gradient now, with what updating them needs.
+  std::vector<Update> updates();
+  void stepped();
+  void skipped();
+
+  std::size_t parameters() const { return collector_->parameters(); }
+  const NamedParameter& parameter(std::size_t i) const;
+  // Adds the optimizer's state to the ledger. Throws UsageError when there is an optimizer already.
+  void register_optimizer(std::int64_t state_bytes);
+  Device& device() { return *device_; }
+  const std::vector<FlatParameter*>& parts() const { return model_.parts(); }
+  GradientCollector::Place place(std::size_t i) const { return collector_->place(i); }
+
+  torch::Tensor full_parameter(const std::string& name) const;
+  HeldBytes held() const;
+  const StepRecord& last_step() const { return record_; }
+  std::int64_t buckets() const { return static_cast<std::int64_t>(collector_->buckets()); }
+
+ private:
+  // idle: no gradient held. collecting: leaves arrive. exchanged: the mean gradient is in .grad.
+  enum class Phase : std::uint8_t { idle, collecting, exchanged };
+  enum class Loop : std::uint8_t { plain, micro_steps, no_sync };
+
+  void check_micro_steps(std::int64_t k) const;
+
+  void on_gradient(std::size_t parameter);
+  void enter_backward();
+  void end_backward();
+  void begin_step(GradientWidth width);
+  void begin_leaf(std::int64_t leaf, bool exchanges);
+  void hold_gradients(GradientWidth width);
+  void exchange();
+  void decide_and_publish();
+  void abandon();
+  void clear_grads();
+  bool gradients_were_touched() const;
+  void recount_squares();
+  void adopt_replaced_gradient(std::size_t parameter);
+  std::vector<bool> arrived() const;
+
+  Group& group_;
+  ParallelOptions options_;
+  std::unique_ptr<Device> device_;
+  Stopwatch exposed_;
+  FlatModel model_;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<GradientMemory> gradients_;
+  std::unique_ptr<LeafSum> sum_;
+  std::unique_ptr<GradientCollector> collector_;
+  std::unique_ptr<GradientHooks> hooks_;
+
+  Phase phase_ = Phase::idle;
+  Loop loop_ = Loop::plain;
+  int backward_ = -1;        // the backward whose end is awaited
+  std::int64_t leaves_ = 0;  // ended in this step
+  double scale_ = 1.0;       // of the sum over ranks and leaves
+  std::int64_t step_ = 0;
+  Decision decision_;
+  float clip_factor_ = 1.0f;
+  std::vector<std::uint32_t> versions_;  // of the gradients when they were published, per part
+  std::optional<std::int64_t> optimizer_bytes_;
+  StepRecord record_;
+};
+
+}  // namespace lockstep::parallel

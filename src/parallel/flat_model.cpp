@@ -1,0 +1,142 @@
+#include "parallel/flat_model.h"
+
+#include "base/bucket_plan.h"
+#include "parallel/parameters.h"
+
+#include <map>
+#include <utility>
+
+namespace lockstep::parallel {
+namespace {
+
+std::string bucket_name(std::size_t number, const std::vector<NamedParameter>& members) {
+  std::string name = "bucket " + std::to_string(number) + ": " + members.front().name;
+  if (members.size() > 1) {
+    name += " +" + std::to_string(members.size() - 1);
+  }
+  return name;
+}
+
+// The frozen parameters and buffers, which are sent as they are.
+std::vector<at::Tensor> untrained_tensors(const torch::nn::Module& module) {
+  std::vector<at::Tensor> tensors;
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (parameter.defined() && !parameter.requires_grad()) {
+      tensors.push_back(parameter);
+    }
+  }
+  for (const at::Tensor& buffer : module.buffers()) {
+    if (buffer.defined()) {
+      tensors.push_back(buffer);
+    }
+  }
+  return tensors;
+}
+
+void broadcast_tensor(Group& group, at::Tensor& tensor) {
+  at::Tensor bytes = tensor.detach().contiguous();
+  const Span span(bytes.mutable_data_ptr(), static_cast<std::int64_t>(bytes.nbytes()), Dtype::u8);
+  group.broadcast(span, 0, {.name = "initial values"}).wait();
+  if (!bytes.is_alias_of(tensor)) {
+    tensor.copy_(bytes);
+  }
+}
+
+}  // namespace
+
+FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
+                     const ParallelOptions& options, Device& device)
+    : module_(std::move(module)) {
+  const torch::NoGradGuard no_grad;
+  verify_equal_lists(group, describe(*module_), "parameters and buffers");
+  plan(trainable_parameters(*module_, options.precision), options, group.size(), device);
+  broadcast(group);
+  convert_frozen(*module_, options.precision);
+  for (const auto& part : owned_) {
+    part->attach_members(device);
+  }
+}
+
+void FlatModel::plan(std::vector<NamedParameter> parameters, const ParallelOptions& options,
+                     int ranks, Device& device) {
+  std::vector<std::int64_t> bytes;
+  for (const NamedParameter& parameter : parameters) {
+    bytes.push_back(parameter.tensor.numel() * size_of(dtype_of(parameter.held_as)));
+  }
+  for (const auto& members : plan_buckets(bytes, bucket_sizes_of(options.bucket_mb))) {
+    std::map<Dtype, std::vector<NamedParameter>> by_dtype;
+    std::vector<NamedParameter> all;
+    for (const std::size_t i : members) {
+      by_dtype[dtype_of(parameters[i].held_as)].push_back(parameters[i]);
+      all.push_back(parameters[i]);
+    }
+    Bucket& bucket = buckets_.emplace_back();
+    bucket.name = bucket_name(buckets_.size() - 1, all);
+    for (auto& [dtype, part] : by_dtype) {
+      bucket.parts.push_back(parts_.size());
+      owned_.push_back(std::make_unique<FlatParameter>(device, std::move(part), ranks));
+      parts_.push_back(owned_.back().get());
+    }
+  }
+  for (const FlatParameter* part : parts_) {
+    for (std::size_t i = 0; i < part->members(); ++i) {
+      tensors_.push_back(part->member(i).tensor);
+    }
+  }
+}
+
+void FlatModel::broadcast(Group& group) {
+  if (group.size() == 1) {
+    return;
+  }
+  for (FlatParameter* part : parts_) {
+    group.broadcast(part->initial_values(), 0, {.name = "initial values"}).wait();
+  }
+  for (at::Tensor& tensor : untrained_tensors(*module_)) {
+    broadcast_tensor(group, tensor);
+  }
+}
+
+at::Tensor FlatModel::full_precision(const std::string& name) const {
+  for (const auto& item : module_->named_parameters()) {
+    if (item.key() != name) {
+      continue;
+    }
+    for (const FlatParameter* part : parts_) {
+      for (std::size_t i = 0; i < part->members(); ++i) {
+        if (part->member(i).tensor.is_same(item.value())) {
+          return part->full_precision(i);
+        }
+      }
+    }
+    return item.value().detach().to(torch::kFloat32);
+  }
+  throw UsageError("no parameter named '" + name + "' in the module");
+}
+
+void FlatModel::check_attached() const {
+  for (const FlatParameter* part : parts_) {
+    part->check_attached();
+  }
+}
+
+std::int64_t FlatModel::parameter_bytes() const {
+  std::int64_t bytes = 0;
+  for (const FlatParameter* part : parts_) {
+    bytes += part->parameter_bytes();
+  }
+  for (const at::Tensor& parameter : module_->parameters()) {
+    bytes += parameter.requires_grad() ? 0 : static_cast<std::int64_t>(parameter.nbytes());
+  }
+  return bytes;
+}
+
+std::int64_t FlatModel::master_bytes() const {
+  std::int64_t bytes = 0;
+  for (const FlatParameter* part : parts_) {
+    bytes += part->master_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace lockstep::parallel

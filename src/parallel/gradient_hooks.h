@@ -1,0 +1,31 @@
+// LibTorch's post-accumulate-grad hooks, one per parameter, removed with this object.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <vector>
+
+namespace lockstep::parallel {
+
+class GradientHooks {
+ public:
+  // Calls `on_gradient(i)` whenever backward has accumulated into parameters[i].grad(), without
+  // recording a graph. Throws UsageError when a parameter already has such a hook (LibTorch keeps
+  // one per tensor).
+  GradientHooks(std::vector<at::Tensor> parameters, std::function<void(std::size_t)> on_gradient);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
+
+ private:
+  std::vector<at::Tensor> parameters_;
+};
+
+// Calls `action` once when the backward that is running has ended (not after an exception in it).
+void call_after_backward(std::function<void()> action);
+
+// The backward that is running on this thread, or −1.
+int running_backward();
+
+}  // namespace lockstep::parallel
