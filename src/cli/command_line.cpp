@@ -51,7 +51,7 @@ struct Parser {
 
   CLI::App app;
   std::map<std::string, std::string> values;
-  std::map<std::string, bool> switches;
+  std::map<std::string, std::string> switches;
 };
 
 // CLI11 says "--steps: 1 required N missing" and the like.
@@ -101,11 +101,7 @@ CommandLine collect(const Command& command, Parser& parser) {
     if (parser.app.count(name) == 0) {
       continue;
     }
-    if (!flag.value.empty()) {
-      line.given.push_back({name, parser.values[name]});
-    } else {
-      line.given.push_back({name, parser.switches[name] ? "true" : "false"});
-    }
+    line.given.push_back({name, (flag.value.empty() ? parser.switches : parser.values)[name]});
   }
   return line;
 }

@@ -7,6 +7,11 @@
 
 namespace lockstep::cli {
 
-int run_launch(std::span<const std::string> arguments);
+using Words = std::span<const std::string>;
+
+int run_train(Words arguments);
+int run_launch(Words arguments);
+int run_generate(Words arguments);
+int run_bench(Words arguments);
 
 }  // namespace lockstep::cli

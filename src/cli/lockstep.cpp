@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "lockstep/error.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -16,33 +17,96 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  int (*run)(std::span<const std::string> arguments);
+  std::string_view purpose;
+  int (*run)(Words arguments);  // nullptr: not built yet
 };
 
-constexpr std::array kCommands{Entry{"launch", run_launch}};
+constexpr std::array kCommands{
+    Entry{"train", "train a model on several processes of this host", run_train},
+    Entry{"launch", "start any program on several ranks and end them together", run_launch},
+    Entry{"generate", "continue a text with a trained model", run_generate},
+    Entry{"bench", "time collectives and training steps; check the promised bounds", run_bench},
+    Entry{"plan", "memory, traffic and the stage to use", nullptr},
+    Entry{"evaluate", "the loss of a trained model on a text", nullptr},
+    Entry{"checkpoint", "list, verify and convert checkpoints", nullptr},
+    Entry{"dash", "watch a run in the browser", nullptr},
+    Entry{"doctor", "what this machine can do, and who diverged where", nullptr},
+};
 
-int run_command(std::span<const std::string> arguments) {
+std::string help() {
+  std::string text =
+      "Data-parallel training for LibTorch's C++ front end.\n"
+      "Usage: lockstep COMMAND [OPTIONS]     (lockstep COMMAND --help for its options)\n\n";
   for (const Entry& entry : kCommands) {
-    if (!arguments.empty() && arguments.front() == entry.name) {
-      return entry.run(arguments.subspan(1));
-    }
+    text.append("  ").append(entry.name).append(12 - entry.name.size(), ' ').append(entry.purpose);
+    text.append(entry.run == nullptr ? " (not built yet)\n" : "\n");
   }
-  throw UsageError("no such command");
+  return text + "\n  --help, --version\n";
+}
+
+int refuse_unbuilt(const Entry& entry, Words arguments) {
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--help" || first == "-h") {
+    std::printf("%s: %s; not built yet\n", entry.name.data(), entry.purpose.data());
+    return 0;
+  }
+  if (first == "--version") {
+    std::printf("%s\n", version_text().c_str());
+    return 0;
+  }
+  throw UsageError("not built yet; see lockstep --help for what is");
+}
+
+[[noreturn]] void refuse_unknown(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Entry& entry : kCommands) {
+    names.emplace_back(entry.name);
+  }
+  throw UsageError("no such command" + suggestion(word, names) + "; see lockstep --help");
+}
+
+int run_command(Words arguments) {
+  if (arguments.empty()) {
+    throw UsageError("which command? see lockstep --help");
+  }
+  const std::string& first = arguments.front();
+  if (first == "--help" || first == "-h" || first == "help") {
+    std::fputs(help().c_str(), stdout);
+    return 0;
+  }
+  if (first == "--version") {
+    std::printf("%s\n", version_text().c_str());
+    return 0;
+  }
+  const auto* const entry = std::ranges::find(kCommands, first, &Entry::name);
+  if (entry == kCommands.end()) {
+    refuse_unknown(first);
+  }
+  const Words rest = arguments.subspan(1);
+  return entry->run == nullptr ? refuse_unbuilt(*entry, rest) : entry->run(rest);
+}
+
+void print_error(std::string text) {
+  std::ranges::replace(text, '\n', ' ');  // a word of the user's may hold one; an error is one line
+  std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 }  // namespace
 }  // namespace lockstep::cli
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const std::string name = "lockstep" + (arguments.empty() ? "" : " " + arguments.front());
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  std::string name = "lockstep";
+  if (!arguments.empty()) {
+    name.append(" ").append(arguments.front());
+  }
   try {
     return lockstep::cli::run_command(arguments);
   } catch (const lockstep::UsageError& error) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+    lockstep::cli::print_error(name + ": " + error.what());
     return 2;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name.c_str(), error.what());
+    lockstep::cli::print_error(name + ": " + error.what());
     return 1;
   }
 }

@@ -1,0 +1,21 @@
+// Run files: the TOML of one level that config.toml needs. `key = value` lines; values are numbers,
+// true, false, "strings" with TOML's escapes, 'strings' without; # begins a comment.
+#pragma once
+
+#include "cli/command_line.h"
+
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct ConfigEntry {
+  std::string key;
+  std::string value;  // a string's without quotes and escapes
+  int line = 0;
+};
+
+// Throws UsageError naming the file and the line.
+std::vector<ConfigEntry> read_config(const std::string& path);
+
+}  // namespace lockstep::cli

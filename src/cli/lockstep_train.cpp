@@ -1,0 +1,88 @@
+// One rank of `lockstep train`, and `lockstep generate`: the program that needs LibTorch. Started
+// by `lockstep`, or by hand under any launcher that sets RANK and WORLD_SIZE.
+#include "base/environment.h"
+#include "cli/generate_options.h"
+#include "cli/train_options.h"
+#include "launch/report.h"
+#include "lockstep/error.h"
+#include "lockstep/group.h"
+#include "train/generate.h"
+#include "train/options.h"
+#include "train/run.h"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+using Words = std::span<const std::string>;
+
+int run_train(Words arguments) {
+  const int started = static_cast<int>(environment::integer("WORLD_SIZE").value_or(1));
+  TrainRequest request = parse_train(arguments, started);
+  if (!request.print.empty()) {
+    std::fputs(request.print.c_str(), stdout);
+    return 0;
+  }
+  if (request.options.ranks != started) {
+    throw UsageError("--ranks " + std::to_string(request.options.ranks) + ": WORLD_SIZE is " +
+                     std::to_string(started) + "; run lockstep train, or leave --ranks out");
+  }
+  train::check(request.options);
+  const std::chrono::duration<double> deadline(request.options.deadline_s);
+  return train::run(request.options,
+                    Group::from_environment(
+                        {.deadline = std::chrono::ceil<std::chrono::milliseconds>(deadline)}));
+}
+
+int run_generate(Words arguments) {
+  const GenerateRequest request = parse_generate(arguments);
+  if (!request.print.empty()) {
+    std::fputs(request.print.c_str(), stdout);
+    return 0;
+  }
+  train::check(request.options);
+  return train::generate(request.options);
+}
+
+int run(Words arguments) {
+  const std::string mode = arguments.empty() ? "" : arguments.front();
+  if (mode == "train") {
+    return run_train(arguments.subspan(1));
+  }
+  if (mode == "generate") {
+    return run_generate(arguments.subspan(1));
+  }
+  throw UsageError("expected train or generate, got '" + mode + "'; run it as lockstep " +
+                   (mode.empty() ? "train" : mode));
+}
+
+// The launcher prints what is reported to it, first cause first; without one it is printed here.
+void tell(const std::exception& failure) {
+  if (!launch::report_failure(launch::kind_of(failure), failure.what())) {
+    std::fprintf(stderr, "lockstep-train: %s\n", failure.what());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  try {
+    return lockstep::cli::run(arguments);
+  } catch (const lockstep::UsageError& failure) {
+    lockstep::cli::tell(failure);
+    return 2;
+  } catch (const std::exception& failure) {
+    lockstep::cli::tell(failure);
+    return 1;
+  }
+}

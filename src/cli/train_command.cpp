@@ -1,0 +1,53 @@
+#include "cli/commands.h"
+#include "cli/generate_options.h"
+#include "cli/sibling.h"
+#include "cli/train_options.h"
+#include "launch/launcher.h"
+
+#include <cstdio>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+// The ranks read the same words, so that there is one way from words to options.
+std::vector<std::string> behind(const std::string& first, Words arguments) {
+  std::vector<std::string> words{first};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+}  // namespace
+
+int run_train(Words arguments) {
+  const TrainRequest request = parse_train(arguments);
+  if (!request.print.empty()) {
+    std::fputs(request.print.c_str(), stdout);
+    return 0;
+  }
+  const train::Options& options = request.options;
+  train::check(options);
+  launch::LaunchOptions launch;
+  launch.ranks = options.ranks;
+  launch.command = behind("train", arguments);
+  launch.command.insert(launch.command.begin(), find_sibling("lockstep-train"));
+  launch.threads = options.threads;
+  if (options.reproducible && !options.threads) {
+    launch.threads = 1;  // bits differ between numbers of threads
+  }
+  launch.deadline_s = options.deadline_s;
+  launch.output = launch::OutputMode::rank_zero_direct;
+  return launch::launch(launch);
+}
+
+int run_generate(Words arguments) {
+  const GenerateRequest request = parse_generate(arguments);
+  if (!request.print.empty()) {
+    std::fputs(request.print.c_str(), stdout);
+    return 0;
+  }
+  train::check(request.options);
+  become_sibling("lockstep-train", behind("generate", arguments));
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,178 @@
+#include "train/options.h"
+
+#include "base/range.h"
+#include "data/text_source.h"
+#include "lockstep/error.h"
+#include "train/option_table.h"
+
+#include <system_error>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <unistd.h>
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ModelLimits {
+  std::string_view name;
+  std::int64_t context;  // tokens
+};
+constexpr std::array kModels{ModelLimits{"gpt2-tiny", 256}, ModelLimits{"gpt2-124m", 1024},
+                             ModelLimits{"gpt2-350m", 1024}, ModelLimits{"gpt2-774m", 1024}};
+
+std::string model_names() {
+  std::string names;
+  for (const ModelLimits& model : kModels) {
+    names.append(names.empty() ? "" : ", ").append(model.name);
+  }
+  return names;
+}
+
+void check_model(const Options& options) {
+  const auto* const model = std::ranges::find(kModels, options.model, &ModelLimits::name);
+  if (model == kModels.end()) {
+    const bool later = options.model.starts_with("llama-") || fs::is_directory(options.model);
+    throw UsageError("--model " + options.model + (later ? ": not built yet" : ": unknown") +
+                     "; use one of " + model_names());
+  }
+  if (options.sequence > model->context) {
+    throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
+                     " sees at most " + std::to_string(model->context) + " tokens; use --seq " +
+                     std::to_string(model->context) + " or less");
+  }
+}
+
+void check_stage(const Options& options) {
+  if (options.stage == StageName::single && options.ranks != 1) {
+    throw UsageError("--stage single: is for one rank, got --ranks " +
+                     std::to_string(options.ranks) + "; use --stage ddp, or --ranks 1");
+  }
+}
+
+void check_batch(const Options& options) {
+  constexpr double kMostTokens = 1e12;
+  const double tokens = static_cast<double>(options.leaves()) *
+                        static_cast<double>(options.micro_batch) *
+                        static_cast<double>(options.sequence);
+  if (tokens > kMostTokens) {
+    throw UsageError("--micro-batch " + std::to_string(options.micro_batch) +
+                     ": ranks x --accumulate x --micro-batch x --seq is more than 1e12 tokens per "
+                     "step; lower one of them");
+  }
+}
+
+// The largest power of two that is at most n ≥ 1.
+std::int64_t power_of_two_below(std::int64_t n) {
+  std::int64_t power = 1;
+  while (power <= n / 2) {
+    power *= 2;
+  }
+  return power;
+}
+
+// The summation tree inside a rank is a subtree of the whole one only for powers of two.
+void check_reproducible(const Options& options) {
+  if (!options.reproducible ||
+      (is_power_of_two(options.ranks) && is_power_of_two(options.accumulate))) {
+    return;
+  }
+  const std::int64_t leaves = options.leaves();
+  const std::int64_t below = power_of_two_below(leaves);
+  const std::int64_t nearest = leaves - below <= below * 2 - leaves ? below : below * 2;
+  const std::int64_t ranks = power_of_two_below(options.ranks);
+  throw UsageError("--reproducible: --ranks and --accumulate must be powers of two, got " +
+                   std::to_string(options.ranks) + " x " + std::to_string(options.accumulate) +
+                   " = " + std::to_string(leaves) + " micro-batches; the nearest that works is " +
+                   std::to_string(nearest) + ": --ranks " + std::to_string(ranks) +
+                   " --accumulate " + std::to_string(std::max<std::int64_t>(1, nearest / ranks)));
+}
+
+void check_data(const Options& options) {
+  const data::TextSource source = data::inspect(data::resolve(options.data));
+  // The last tenth is for validation; a sequence predicts the token behind it too.
+  const std::int64_t training = source.bytes - source.bytes / 10;
+  if (training <= options.sequence) {
+    throw UsageError("--data " + options.data + ": " + std::to_string(training) +
+                     " bytes for training hold no sequence of " + std::to_string(options.sequence) +
+                     " + 1; use a longer text or a smaller --seq");
+  }
+}
+
+// A file can be made at `path`: its folder exists and may be written.
+void check_writable_file(const std::string& option, const std::string& path) {
+  const fs::path folder = fs::absolute(path).parent_path();
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    throw UsageError(option + " " + path + ": is a folder; name a file in it");
+  }
+  if (!fs::is_directory(folder, ignored)) {
+    throw UsageError(option + " " + path + ": folder " + folder.string() +
+                     " does not exist; make it first");
+  }
+  if (::access(folder.c_str(), W_OK) != 0) {
+    throw UsageError(option + " " + path + ": folder " + folder.string() +
+                     " can't be written; choose another");
+  }
+}
+
+// A folder is at `path` or can be made there: the nearest parent that exists is a folder to write
+// to.
+void check_writable_folder(const std::string& option, const std::string& path) {
+  fs::path nearest = fs::absolute(path).lexically_normal();
+  std::error_code ignored;
+  while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  if (!fs::is_directory(nearest, ignored)) {
+    throw UsageError(option + " " + path + ": " + nearest.string() +
+                     " is a file; choose another folder");
+  }
+  if (::access(nearest.c_str(), W_OK) != 0) {
+    throw UsageError(option + " " + path + ": " + nearest.string() +
+                     " can't be written; choose another folder");
+  }
+}
+
+}  // namespace
+
+std::int64_t Options::warmup_steps() const {
+  return warmup.value_or(std::min<std::int64_t>(100, steps / 10));
+}
+
+void check(const Options& options) {
+  check_model(options);
+  check_stage(options);
+  check_batch(options);
+  check_reproducible(options);
+  check_data(options);
+  if (!options.report.empty()) {
+    check_writable_file("--report", options.report);
+  }
+  check_writable_folder("--run", options.run_directory.empty() ? "." : options.run_directory);
+}
+
+std::string to_toml(const Options& options) {
+  std::string text = "# Start the same run again with: lockstep train --config THIS_FILE\n";
+  for (const OptionField& field : option_fields()) {
+    const std::string value = field.toml(options);
+    if (!value.empty()) {
+      text.append(field.name).append(" = ").append(value).append("\n");
+    }
+  }
+  return text;
+}
+
+void check(const GenerateOptions& options) {
+  std::error_code ignored;
+  if (!fs::is_directory(options.run_directory, ignored)) {
+    throw UsageError("--run " + options.run_directory +
+                     ": is no folder; name the run folder of a finished lockstep train");
+  }
+}
+
+}  // namespace lockstep::train
