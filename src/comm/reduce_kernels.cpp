@@ -23,7 +23,7 @@ namespace simd = lockstep::HWY_NAMESPACE;
 
 // Partial sums of more leaves than fit registers rest in blocks of this many lanes, inside L1.
 constexpr std::size_t kBlock = 256;
-// Subtrees of up to this many leaves are added in registers.
+// More leaves are added block by block, two at a time.
 constexpr std::size_t kLeavesInRegisters = 4;
 
 struct Add {
@@ -130,15 +130,9 @@ template <class Element, class Op>
 void SumBlock(std::span<const void* const> sources, std::size_t begin, std::size_t count,
               typename Element::Lane* sum) {
   using Lane = typename Element::Lane;
-  switch (sources.size()) {
-    case 1:
-      return SumInRegisters<Element, Op, 1>(sources, begin, count, sum);
-    case 2:
-      return SumInRegisters<Element, Op, 2>(sources, begin, count, sum);
-    case 3:
-      return SumInRegisters<Element, Op, 3>(sources, begin, count, sum);
-    case kLeavesInRegisters:
-      return SumInRegisters<Element, Op, kLeavesInRegisters>(sources, begin, count, sum);
+  if (sources.size() <= 2) {
+    return sources.size() == 1 ? SumInRegisters<Element, Op, 1>(sources, begin, count, sum)
+                               : SumInRegisters<Element, Op, 2>(sources, begin, count, sum);
   }
   const auto mid = static_cast<std::size_t>(tree_split(static_cast<std::int64_t>(sources.size())));
   HWY_ALIGN Lane right[kBlock];
@@ -165,17 +159,16 @@ void ReduceInBlocks(const ReduceTask& task) {
   }
 }
 
-template <class Element, class Op>
-void ReduceWith(const ReduceTask& task) {
+// Sums of few ranks are what gradients are made of; all else shares the path in blocks.
+template <class Element>
+void ReduceSum(const ReduceTask& task) {
   switch (task.sources.size()) {
-    case 1:
-      return ReduceInRegisters<Element, Op, 1>(task);
     case 2:
-      return ReduceInRegisters<Element, Op, 2>(task);
+      return ReduceInRegisters<Element, Add, 2>(task);
     case kLeavesInRegisters:
-      return ReduceInRegisters<Element, Op, kLeavesInRegisters>(task);
+      return ReduceInRegisters<Element, Add, kLeavesInRegisters>(task);
     default:
-      return ReduceInBlocks<Element, Op>(task);
+      return ReduceInBlocks<Element, Add>(task);
   }
 }
 
@@ -185,11 +178,11 @@ void ReduceElements(const ReduceTask& task) {
   switch (task.op) {
     case ReduceOp::sum:
     case ReduceOp::mean:
-      return ReduceWith<Summed, Add>(task);
+      return ReduceSum<Summed>(task);
     case ReduceOp::max:
-      return ReduceWith<Ordered, Extreme<true>>(task);
+      return ReduceInBlocks<Ordered, Extreme<true>>(task);
     case ReduceOp::min:
-      return ReduceWith<Ordered, Extreme<false>>(task);
+      return ReduceInBlocks<Ordered, Extreme<false>>(task);
   }
 }
 

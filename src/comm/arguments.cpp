@@ -1,0 +1,147 @@
+#include "comm/arguments.h"
+
+#include "base/range.h"
+#include "lockstep/error.h"
+
+#include <bit>
+
+namespace lockstep::comm {
+namespace {
+
+std::string named(Kind kind) { return std::string(name_of(kind)) + ": "; }
+
+std::string elements(const Span& span) {
+  return std::string(lockstep::name_of(span.dtype)) + "[" + std::to_string(span.count) + "]";
+}
+
+bool overlap(const Span& a, const Span& b) {
+  const auto* a_begin = static_cast<const std::byte*>(a.data);
+  const auto* b_begin = static_cast<const std::byte*>(b.data);
+  return a.bytes() > 0 && b.bytes() > 0 && a_begin < b_begin + b.bytes() &&
+         b_begin < a_begin + a.bytes();
+}
+
+}  // namespace
+
+Reduction reduction_of(const ReduceOptions& options, Dtype dtype, int ranks) {
+  const std::string type(lockstep::name_of(dtype));
+  if (options.op == ReduceOp::mean && !is_floating(dtype)) {
+    throw UsageError("mean of " + type + " elements is not a whole number: use sum and divide");
+  }
+  if (options.scale && options.op != ReduceOp::sum) {
+    throw UsageError("scale goes only with sum, got " + std::string(name_of(options.op)));
+  }
+  if (options.scale && !is_floating(dtype)) {
+    throw UsageError("scale needs floating-point elements, got " + type);
+  }
+  require_rounding(options.round_to, dtype);
+  Reduction reduction{options.op, options.scale, options.round_to};
+  if (options.op == ReduceOp::mean) {
+    reduction.op = ReduceOp::sum;
+    if (ranks > 1) {
+      reduction.scale = 1.0 / ranks;
+    }
+  }
+  return reduction;
+}
+
+void require_rounding(std::optional<Dtype> round_to, Dtype dtype) {
+  if (!round_to) {
+    return;
+  }
+  if (dtype != Dtype::f32 || (*round_to != Dtype::bf16 && *round_to != Dtype::f16)) {
+    throw UsageError("round_to rounds f32 elements to bf16 or f16, got " +
+                     std::string(lockstep::name_of(dtype)) + " to " +
+                     std::string(lockstep::name_of(*round_to)));
+  }
+}
+
+void require_plain(Kind kind, const Span& span) {
+  if (span.count < 0) {
+    throw UsageError(named(kind) + "negative count " + std::to_string(span.count));
+  }
+  if (span.count > 0 && span.data == nullptr) {
+    throw UsageError(named(kind) + elements(span) + " at a null pointer");
+  }
+  if (reinterpret_cast<std::uintptr_t>(span.data) %
+          static_cast<std::uintptr_t>(size_of(span.dtype)) !=
+      0) {
+    throw UsageError(named(kind) + elements(span) + " is not aligned to its element size");
+  }
+}
+
+void require_no_callback(Kind kind, const ReduceOptions& options) {
+  if (options.on_reduced) {
+    throw UsageError(named(kind) + "on_reduced goes only with symmetric memory");
+  }
+}
+
+void require_symmetric(Kind kind, const SymmetricSpan& span, const Communicator& group) {
+  if (span.memory == nullptr) {
+    throw UsageError(named(kind) +
+                     "the symmetric span has no memory: take it from "
+                     "SymmetricMemory::span()");
+  }
+  if (span.memory->group() != group.group_id()) {
+    throw UsageError(named(kind) + "symmetric memory '" + span.memory->name() +
+                     "' belongs to another group than '" + group.options().name +
+                     "': allocate it with the group that uses it");
+  }
+  if (span.count < 0 || span.offset_bytes < 0 || span.offset_bytes > span.memory->bytes() ||
+      span.count > (span.memory->bytes() - span.offset_bytes) / size_of(span.dtype)) {
+    throw UsageError(named(kind) + elements(span.local()) + " at byte " +
+                     std::to_string(span.offset_bytes) + " does not fit into symmetric memory '" +
+                     span.memory->name() + "' of " + std::to_string(span.memory->bytes()) +
+                     " bytes");
+  }
+  require_plain(kind, span.local());
+}
+
+void require_root(int root, int ranks) {
+  if (root < 0 || root >= ranks) {
+    throw UsageError("broadcast: expected a root from 0 to " + std::to_string(ranks - 1) +
+                     ", got " + std::to_string(root));
+  }
+}
+
+void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group) {
+  const Range range = block_of(whole.count, group.size(), group.rank());
+  if (block.dtype != whole.dtype || block.count != range.size()) {
+    throw UsageError(named(kind) + "rank " + std::to_string(group.rank()) + "'s block of " +
+                     elements(whole) + " on " + std::to_string(group.size()) + " ranks is " +
+                     elements({nullptr, range.size(), whole.dtype}) + ", got " + elements(block));
+  }
+  const auto* place =
+      static_cast<const std::byte*>(whole.data) + range.begin * size_of(whole.dtype);
+  if (overlap(whole, block) && block.data != place) {
+    throw UsageError(named(kind) + "the block overlaps the whole, but not at its place (element " +
+                     std::to_string(range.begin) + ")");
+  }
+}
+
+Algorithm plain_algorithm(std::int64_t bytes) {
+  return bytes <= Control::kSlotBytes ? Algorithm::small : Algorithm::staged;
+}
+
+Fingerprint fingerprint_of(Kind kind, std::string_view name) {
+  Fingerprint fingerprint;
+  fingerprint.kind = kind;
+  fingerprint.set_name(name);
+  return fingerprint;
+}
+
+void add_reduction(Fingerprint& fingerprint, const ReduceOptions& options) {
+  fingerprint.op = options.op;
+  fingerprint.scaled = options.scale.has_value();
+  fingerprint.scale_bits = std::bit_cast<std::uint64_t>(options.scale.value_or(0.0));
+}
+
+Fingerprint::Part part_of(const SymmetricSpan& span, std::optional<Dtype> round_to) {
+  return {span.memory->id(), span.offset_bytes, span.count, span.dtype, round_to};
+}
+
+Fingerprint::Part part_of(const Span& span, std::optional<Dtype> round_to) {
+  return {0, 0, span.count, span.dtype, round_to};
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,32 @@
+// Checks what a caller passes to a collective, before anything is posted, and puts it into the
+// forms operations use. Every function throws UsageError naming the collective and the argument.
+#pragma once
+
+#include "comm/communicator.h"
+#include "comm/direct.h"
+#include "comm/reduction.h"
+
+#include <string_view>
+
+namespace lockstep::comm {
+
+// Op, scale and rounding for elements of `dtype`.
+Reduction reduction_of(const ReduceOptions& options, Dtype dtype, int ranks);
+// round_to alone: of a part.
+void require_rounding(std::optional<Dtype> round_to, Dtype dtype);
+void require_plain(Kind kind, const Span& span);
+void require_no_callback(Kind kind, const ReduceOptions& options);
+// The span lies in memory of this group.
+void require_symmetric(Kind kind, const SymmetricSpan& span, const Communicator& group);
+void require_root(int root, int ranks);
+// `block` is this rank's block of `whole`, either at its place in it or apart from it.
+void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group);
+
+// Fingerprints: `algorithm` for plain spans follows from the bytes that must fit a slot.
+Algorithm plain_algorithm(std::int64_t bytes);
+Fingerprint fingerprint_of(Kind kind, std::string_view name);
+void add_reduction(Fingerprint& fingerprint, const ReduceOptions& options);
+Fingerprint::Part part_of(const SymmetricSpan& span, std::optional<Dtype> round_to = {});
+Fingerprint::Part part_of(const Span& span, std::optional<Dtype> round_to = {});
+
+}  // namespace lockstep::comm

@@ -1,0 +1,396 @@
+#include "comm/communicator.h"
+
+#include <sched.h>
+#include <unistd.h>
+#if defined(__SSE__)
+#include <immintrin.h>
+#endif
+
+#include "base/invariant.h"
+#include "lockstep/error.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep::comm {
+namespace {
+
+constexpr std::int64_t kSpinNs = 50'000;
+constexpr std::chrono::milliseconds kSleep{50};
+constexpr std::int64_t kLookEveryNs = 50'000'000;
+
+void relax() {
+#if defined(__SSE__)
+  _mm_pause();
+#endif
+}
+
+// Publishers wake this thread while it lives.
+class Sleeper {
+ public:
+  explicit Sleeper(Control& control) : control_(control), ticket_(control.begin_sleep()) {}
+  ~Sleeper() { control_.end_sleep(); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+  void sleep() { control_.sleep(ticket_, kSleep); }
+
+ private:
+  Control& control_;
+  std::uint32_t ticket_;
+};
+
+bool carries_payload(Kind kind) {
+  return kind != Kind::barrier && kind != Kind::split && kind != Kind::allocate_symmetric;
+}
+
+}  // namespace
+
+Communicator::Communicator(const Membership& membership, const GroupOptions& options)
+    : control_(membership.segment, membership.rank, membership.size),
+      presence_(presence_of(membership)),
+      meeting_(membership.meeting),
+      options_(options),
+      watch_(control_, presence_ ? &*presence_ : nullptr, options.deadline, options.name),
+      process_(::getpid()) {}
+
+std::optional<Presence> Communicator::presence_of(const Membership& membership) {
+  if (!membership.meeting->members_are_processes()) {
+    return std::nullopt;
+  }
+  return std::optional<Presence>(std::in_place, membership.segment, membership.rank);
+}
+
+void Communicator::require_healthy() {
+  if (state_ == State::poisoned) {
+    throw GroupPoisoned("group '" + options_.name + "' failed earlier: " + control_.failure().text);
+  }
+  if (state_ == State::left) {
+    throw GroupPoisoned("group '" + options_.name + "': its handle was destroyed before this call");
+  }
+  if (control_.failed()) {
+    state_ = State::poisoned;
+    raise(control_.failure());
+  }
+}
+
+void Communicator::fail(const Failure& failure) {
+  control_.fail(failure);
+  state_ = State::open;
+  require_healthy();
+  std::terminate();  // not reached: the record is set, so require_healthy() throws
+}
+
+void Communicator::enter() {
+  if (state_ == State::advancing) {
+    throw UsageError("group '" + options_.name +
+                     "': called from on_reduced; issue and wait outside of it");
+  }
+  require_healthy();
+  control_.beat();
+}
+
+template <class Function>
+auto Communicator::guarded(Function function) {
+  try {
+    return function();
+  } catch (const GroupError&) {
+    throw;  // recorded where it arose
+  } catch (const std::exception& error) {
+    control_.fail(
+        {Failure::Kind::poisoned, -1,
+         "group '" + options_.name + "', rank " + std::to_string(rank()) + ": " + error.what()});
+    state_ = State::poisoned;
+    throw;
+  }
+}
+
+Work Communicator::issue(const std::shared_ptr<Operation>& operation) {
+  enter();
+  guarded([&] { make_room(); });
+  LOCKSTEP_INVARIANT(operation->state_ == Operation::State::created, ==, true);
+  operation->state_ = Operation::State::running;
+  operation->communicator_ = shared_from_this();
+  operation->first_step_ = planned_steps_;
+  operation->fingerprint_.sequence = ++issued_;
+  operation->fingerprint_.entered_ns = now_ns();
+  planned_steps_ += static_cast<std::uint64_t>(operation->steps());
+  traffic_.collectives += carries_payload(operation->fingerprint_.kind) ? 1 : 0;
+  ++unawaited_;
+  unexecuted_.push_back(operation);
+  control_.post(operation->fingerprint_);
+  Work work(operation);
+  guarded([&] { advance(); });
+  return work;
+}
+
+// Bounds the fingerprints in flight (Control::kWindow).
+void Communicator::make_room() {
+  if (issued_ < verified_ + Control::kWindow) {
+    return;
+  }
+  const Needs needs{verified_ + 1, 0, now_ns(), &unexecuted_.front()->fingerprint_};
+  wait_until(
+      [&] {
+        advance();
+        return issued_ < verified_ + Control::kWindow;
+      },
+      needs);
+}
+
+void Communicator::wait(Operation& operation) {
+  if (operation.state_ == Operation::State::awaited) {
+    return;
+  }
+  enter();
+  const Needs needs = needs_of(operation);
+  guarded([&] {
+    wait_until(
+        [&] {
+          advance();
+          return finished(operation);
+        },
+        needs);
+  });
+  conclude(operation);
+}
+
+bool Communicator::done(Operation& operation) {
+  if (operation.state_ == Operation::State::awaited) {
+    return true;
+  }
+  enter();
+  return guarded([&] {
+    advance();
+    if (finished(operation)) {
+      conclude(operation);
+      return true;
+    }
+    look_around(needs_of(operation));
+    return false;
+  });
+}
+
+void Communicator::conclude(Operation& operation) {
+  LOCKSTEP_INVARIANT(operation.state_ == Operation::State::executed, ==, true);
+  operation.state_ = Operation::State::awaited;
+  --unawaited_;
+  control_.note_finished(operation.fingerprint_.sequence);
+  control_.beat();
+}
+
+void Communicator::drop(const Operation& operation) noexcept {
+  if (operation.state_ == Operation::State::awaited || state_ == State::left ||
+      state_ == State::poisoned) {
+    return;
+  }
+  control_.fail({Failure::Kind::poisoned, -1,
+                 "group '" + options_.name + "': rank " + std::to_string(rank()) + " dropped " +
+                     describe_briefly(operation.fingerprint_) +
+                     " without waiting for it; keep the Work and call wait()"});
+}
+
+void Communicator::progress() {
+  enter();
+  guarded([&] { advance(); });
+}
+
+void Communicator::leave() noexcept {
+  if (state_ == State::left || process_ != ::getpid()) {
+    return;
+  }
+  if (unawaited_ > 0 && state_ != State::poisoned) {
+    control_.fail(
+        {Failure::Kind::poisoned, -1,
+         "group '" + options_.name + "': rank " + std::to_string(rank()) +
+             " destroyed its handle while an operation was in flight; wait for every Work first"});
+  }
+  state_ = State::left;
+  unexecuted_.clear();
+  control_.leave();
+}
+
+void Communicator::require_alive(const std::vector<int>& ranks) {
+  require_healthy();
+  control_.beat();
+  if (const auto failure = watch_.look_for_dead(ranks)) {
+    fail(*failure);
+  }
+}
+
+void Communicator::advance() {
+  if (control_.failed()) {
+    require_healthy();
+  }
+  state_ = State::advancing;
+  try {
+    while (!unexecuted_.empty() && run_steps(*unexecuted_.front())) {
+      unexecuted_.front()->state_ = Operation::State::executed;
+      unexecuted_.pop_front();
+    }
+  } catch (...) {
+    if (state_ == State::advancing) {
+      state_ = State::open;
+    }
+    throw;
+  }
+  state_ = State::open;
+}
+
+// Whether all steps of the operation have run here.
+bool Communicator::run_steps(Operation& operation) {
+  while (operation.next_step_ < operation.steps()) {
+    if (!passes(operation.gate(operation.next_step_), operation)) {
+      return false;
+    }
+    Traffic control_bytes;
+    operation.run(operation.next_step_++,
+                  carries_payload(operation.fingerprint_.kind) ? traffic_ : control_bytes);
+    control_.publish_stepped(++stepped_);
+  }
+  return verify(operation);
+}
+
+bool Communicator::passes(Operation::Gate gate, const Operation& operation) {
+  switch (gate) {
+    case Operation::Gate::open:
+      return true;
+    case Operation::Gate::entered:
+      return verify(operation);
+    case Operation::Gate::stepped:
+      return verify(operation) && everybody_stepped(stepped_);
+  }
+  return false;
+}
+
+bool Communicator::verify(const Operation& operation) {
+  const std::uint64_t sequence = operation.fingerprint_.sequence;
+  if (verified_ >= sequence) {
+    return true;
+  }
+  if (!everybody_issued(sequence)) {
+    return false;
+  }
+  for (int r = 0; r < size(); ++r) {
+    compare(operation, r);
+  }
+  verified_ = sequence;
+  return true;
+}
+
+// All ranks compare with rank 0 first, so that they name the same two.
+void Communicator::compare(const Operation& operation, int peer) {
+  const std::uint64_t sequence = operation.fingerprint_.sequence;
+  const int reference = control_.issued(0) >= sequence ? 0 : rank();
+  const Fingerprint& left = control_.posted(reference, sequence);
+  const Fingerprint& right = control_.posted(peer, sequence);
+  if (same(left, right)) {
+    return;
+  }
+  fail({Failure::Kind::mismatch, -1,
+        "group '" + options_.name + "': ranks disagree about operation #" +
+            std::to_string(sequence) + ": rank " + std::to_string(reference) + ": " +
+            describe(left) + "; rank " + std::to_string(peer) + ": " + describe(right) +
+            "; every rank must call the same operations in the same order: look for a branch that "
+            "depends on the rank"});
+}
+
+// A mismatch must show even while a third rank keeps everybody waiting.
+void Communicator::compare_with_present() {
+  for (const auto& operation : unexecuted_) {
+    for (int r = 0; r < size(); ++r) {
+      if (control_.issued(r) >= operation->fingerprint_.sequence) {
+        compare(*operation, r);
+      }
+    }
+  }
+}
+
+bool Communicator::everybody_issued(std::uint64_t sequence) {
+  if (everybody_issued_ < sequence) {
+    std::uint64_t least = issued_;
+    for (int r = 0; r < size() && least >= sequence; ++r) {
+      least = std::min(least, control_.issued(r));
+    }
+    everybody_issued_ = least >= sequence ? least : everybody_issued_;
+  }
+  return everybody_issued_ >= sequence;
+}
+
+bool Communicator::everybody_stepped(std::uint64_t steps) {
+  if (everybody_stepped_ < steps) {
+    std::uint64_t least = stepped_;
+    for (int r = 0; r < size() && least >= steps; ++r) {
+      least = std::min(least, control_.stepped(r));
+    }
+    everybody_stepped_ = least >= steps ? least : everybody_stepped_;
+  }
+  return everybody_stepped_ >= steps;
+}
+
+std::uint64_t Communicator::end_of(const Operation& operation) const {
+  return operation.first_step_ + static_cast<std::uint64_t>(operation.steps());
+}
+
+bool Communicator::finished(const Operation& operation) {
+  return operation.state_ == Operation::State::executed &&
+         (operation.ends() == Operation::Ends::alone || everybody_stepped(end_of(operation)));
+}
+
+Needs Communicator::needs_of(Operation& operation) const {
+  if (operation.waiting_since_ns_ == 0) {
+    operation.waiting_since_ns_ = now_ns();
+  }
+  return {operation.fingerprint_.sequence, end_of(operation), operation.waiting_since_ns_,
+          &operation.fingerprint_};
+}
+
+template <class Ready>
+bool Communicator::spin(Ready& ready) {
+  constexpr int kLooksPerTime = 32;
+  const std::int64_t end = now_ns() + spin_ns_;
+  do {
+    for (int i = 0; i < kLooksPerTime; ++i) {
+      if (ready()) {
+        return true;
+      }
+      relax();
+    }
+  } while (now_ns() < end);
+  return false;
+}
+
+template <class Ready>
+void Communicator::wait_until(Ready ready, const Needs& needs) {
+  if (ready()) {
+    return;
+  }
+  // Only now are all ranks surely there to say where they may run.
+  spin_ns_ = control_.cores() >= size() ? kSpinNs : 0;
+  if (spin(ready)) {
+    return;
+  }
+  while (true) {
+    Sleeper sleeper(control_);
+    if (ready()) {
+      return;
+    }
+    sleeper.sleep();
+    look_around(needs);
+  }
+}
+
+void Communicator::look_around(const Needs& needs) {
+  require_healthy();
+  const std::int64_t now = now_ns();
+  if (now - looked_ns_ < kLookEveryNs) {
+    return;
+  }
+  looked_ns_ = now;
+  control_.beat();
+  compare_with_present();
+  if (const auto failure = watch_.look(needs)) {
+    fail(*failure);
+  }
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,117 @@
+// What a Group holds: one rank's side of a group. Enters operations, runs their steps in the order
+// of issue, waits, and turns what goes wrong into the same failure on every rank.
+//
+// Used by one thread at a time. Nothing runs behind the caller's back: issue(), progress(), done()
+// and wait() advance all outstanding operations.
+#pragma once
+
+#include "comm/control.h"
+#include "comm/meeting.h"
+#include "comm/operation.h"
+#include "comm/presence.h"
+#include "comm/watch.h"
+#include "lockstep/group.h"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::comm {
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  // `segment` is a control segment that this process mapped; takes the rank's place in it.
+  struct Membership {
+    std::shared_ptr<Segment> segment;
+    std::shared_ptr<Meeting> meeting;  // where the group's members make further segments
+    int rank = 0;
+    int size = 1;
+  };
+  Communicator(const Membership& membership, const GroupOptions& options);
+
+  int rank() const { return control_.rank(); }
+  int size() const { return control_.ranks(); }
+  const GroupOptions& options() const { return options_; }
+  const Traffic& traffic() const { return traffic_; }
+  Control& control() { return control_; }
+  std::uint64_t group_id() const { return control_.group_id(); }
+  Meeting& meeting() { return *meeting_; }
+  const std::shared_ptr<Meeting>& shared_meeting() const { return meeting_; }
+
+  // Takes the next place in the group's order, and runs what can run.
+  Work issue(const std::shared_ptr<Operation>& operation);
+  void wait(Operation& operation);
+  bool done(Operation& operation);
+  // A Work is gone without having been waited for.
+  void drop(const Operation& operation) noexcept;
+  void progress();
+  // The group's handle is gone: tells the peers, drops what is outstanding.
+  void leave() noexcept;
+
+  // Throws what ended the group: its own kind the first time on this rank, then GroupPoisoned.
+  void require_healthy();
+  // Records the failure for every rank and throws the group's first one.
+  [[noreturn]] void fail(const Failure& failure);
+  // Throws when one of `ranks` died: for waits outside of operations. (One that left may have had
+  // what this rank still waits for.)
+  void require_alive(const std::vector<int>& ranks);
+
+  // How many of the group's allocations and splits there have been; names the next one's meeting.
+  std::uint64_t next_exchange() { return ++exchanges_; }
+  std::uint64_t next_allocation() { return ++allocations_; }
+
+ private:
+  enum class State : std::uint8_t { open, advancing, poisoned, left };
+
+  static std::optional<Presence> presence_of(const Membership& membership);
+  void enter();
+  // Runs `function`; whatever it throws poisons the group, here and for the peers.
+  template <class Function>
+  auto guarded(Function function);
+  void make_room();
+  void advance();
+  bool run_steps(Operation& operation);
+  bool passes(Operation::Gate gate, const Operation& operation);
+  bool verify(const Operation& operation);
+  void compare(const Operation& operation, int peer);
+  void compare_with_present();
+  bool everybody_issued(std::uint64_t sequence);
+  bool everybody_stepped(std::uint64_t steps);
+  bool finished(const Operation& operation);
+  std::uint64_t end_of(const Operation& operation) const;
+  Needs needs_of(Operation& operation) const;
+  void conclude(Operation& operation);
+
+  template <class Ready>
+  void wait_until(Ready ready, const Needs& needs);
+  template <class Ready>
+  bool spin(Ready& ready);
+  // At most 20 times a second: beats, compares fingerprints that are there, looks after peers.
+  void look_around(const Needs& needs);
+
+  Control control_;
+  std::optional<Presence> presence_;
+  std::shared_ptr<Meeting> meeting_;
+  GroupOptions options_;
+  Watch watch_;
+  std::int64_t spin_ns_ = 0;
+  State state_ = State::open;
+  Traffic traffic_;
+  std::deque<std::shared_ptr<Operation>> unexecuted_;
+  std::uint64_t issued_ = 0;
+  std::uint64_t verified_ = 0;       // operations whose fingerprints agree on all ranks
+  std::uint64_t planned_steps_ = 0;  // of all operations issued
+  std::uint64_t stepped_ = 0;
+  std::uint64_t exchanges_ = 0;
+  std::uint64_t allocations_ = 0;
+  std::int64_t unawaited_ = 0;
+  std::int64_t looked_ns_ = 0;
+  int process_;                         // a forked child must not speak for its parent
+  std::uint64_t everybody_issued_ = 0;  // the least over the peers when last looked
+  std::uint64_t everybody_stepped_ = 0;
+};
+
+}  // namespace lockstep::comm

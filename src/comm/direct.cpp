@@ -1,0 +1,134 @@
+#include "comm/direct.h"
+
+#include "base/range.h"
+#include "comm/copy.h"
+#include "comm/reduce_kernels.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep::comm {
+namespace {
+
+// Of one source: with all sources and destinations a chunk stays in the cache nearest to the core,
+// so that on_reduced finds the result there.
+constexpr std::int64_t kChunkBytes = 128 << 10;
+
+std::int64_t chunk_elements(Dtype dtype) { return kChunkBytes / size_of(dtype); }
+
+// Calls function(chunk) for the chunks of `range`, each starting on a granule from its begin.
+template <class Function>
+void for_each_chunk(Range range, Dtype dtype, Function function) {
+  for (std::int64_t at = range.begin; at < range.end; at += chunk_elements(dtype)) {
+    function(Range{at, std::min(range.end, at + chunk_elements(dtype))});
+  }
+}
+
+ReduceTask task_of(const DirectPart& part, const Reduction& reduction) {
+  ReduceTask task;
+  task.dtype = part.span.dtype;
+  task.op = reduction.op;
+  if (reduction.scale) {
+    task.scale = reduction.scale;
+  }
+  task.round_to = part.round_to;
+  return task;
+}
+
+bool changes_nothing(const ReduceTask& task, int ranks) {
+  return ranks == 1 && !task.scale && !task.round_to;
+}
+
+}  // namespace
+
+DirectAllReduce::DirectAllReduce(const Fingerprint& fingerprint, int rank, int ranks,
+                                 std::vector<DirectPart> parts, const Reduction& reduction,
+                                 OnReduced on_reduced)
+    : DirectOperation(fingerprint, rank, ranks),
+      parts_(std::move(parts)),
+      reduction_(reduction),
+      on_reduced_(std::move(on_reduced)) {}
+
+void DirectAllReduce::run(std::int64_t, Traffic& traffic) {
+  std::vector<const void*> sources(static_cast<std::size_t>(ranks_));
+  std::vector<void*> destinations(static_cast<std::size_t>(ranks_));
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const DirectPart& part = parts_[i];
+    ReduceTask task = task_of(part, reduction_);
+    const Range block = block_of(part.span.count, ranks_, rank_, kGranule);
+    for_each_chunk(block, part.span.dtype, [&](Range chunk) {
+      for (int r = 0; r < ranks_; ++r) {
+        destinations[static_cast<std::size_t>(r)] = part.at(r, chunk.begin);
+        sources[static_cast<std::size_t>(r)] = part.at(r, chunk.begin);
+      }
+      task.sources = sources;
+      task.destinations = destinations;
+      task.count = chunk.size();
+      if (!changes_nothing(task, ranks_)) {
+        reduce(task);
+      }
+      if (on_reduced_) {
+        on_reduced_(i, chunk.begin, chunk.size(), part.at(rank_, chunk.begin));
+      }
+    });
+    const std::int64_t moved = (ranks_ - 1) * block.size() * size_of(part.span.dtype);
+    traffic.received += moved;
+    traffic.sent += moved;
+  }
+}
+
+DirectReduceScatter::DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks,
+                                         DirectPart input, Span output, const Reduction& reduction,
+                                         OnReduced on_reduced)
+    : DirectOperation(fingerprint, rank, ranks),
+      input_(std::move(input)),
+      output_(output),
+      reduction_(reduction),
+      on_reduced_(std::move(on_reduced)) {}
+
+void DirectReduceScatter::run(std::int64_t, Traffic& traffic) {
+  std::vector<const void*> sources(static_cast<std::size_t>(ranks_));
+  ReduceTask task = task_of(input_, reduction_);
+  const Range block = block_of(input_.span.count, ranks_, rank_);
+  const std::int64_t element = size_of(input_.span.dtype);
+  for_each_chunk(block, input_.span.dtype, [&](Range chunk) {
+    for (int r = 0; r < ranks_; ++r) {
+      sources[static_cast<std::size_t>(r)] = input_.at(r, chunk.begin);
+    }
+    const std::array<void*, 1> destination{static_cast<std::byte*>(output_.data) +
+                                           (chunk.begin - block.begin) * element};
+    task.sources = sources;
+    task.destinations = destination;
+    task.count = chunk.size();
+    reduce(task);
+    if (on_reduced_) {
+      on_reduced_(0, chunk.begin, chunk.size(), destination[0]);
+    }
+  });
+  traffic.received += (ranks_ - 1) * block.size() * element;
+}
+
+void DirectAllGather::run(std::int64_t, Traffic& traffic) {
+  const Range block = block_of(data_.span.count, ranks_, rank_);
+  const std::int64_t element = size_of(data_.span.dtype);
+  for_each_chunk(block, data_.span.dtype, [&](Range chunk) {
+    for (int distance = 1; distance < ranks_; ++distance) {
+      copy_bytes(data_.at((rank_ + distance) % ranks_, chunk.begin), data_.at(rank_, chunk.begin),
+                 chunk.size() * element);
+    }
+  });
+  traffic.sent += (ranks_ - 1) * block.size() * element;
+}
+
+void DirectBroadcast::run(std::int64_t, Traffic& traffic) {
+  if (rank_ == root_) {
+    return;
+  }
+  const std::int64_t element = size_of(data_.span.dtype);
+  for_each_chunk({0, data_.span.count}, data_.span.dtype, [&](Range chunk) {
+    copy_bytes(data_.at(rank_, chunk.begin), data_.at(root_, chunk.begin), chunk.size() * element);
+  });
+  traffic.received += data_.span.bytes();
+}
+
+}  // namespace lockstep::comm

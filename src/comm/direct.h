@@ -1,0 +1,93 @@
+// Collectives on symmetric memory, in place: every rank reads and writes all ranks' parts.
+//
+// Cost per rank, X bytes on P ranks, b = this rank's block (X/P):
+//   all_reduce      one step   reads P·b, writes P·b          (P-1)·b received, (P-1)·b sent
+//   reduce_scatter  one step   reads P·b, writes b            (P-1)·b received
+//   all_gather      one step   reads b, writes (P-1)·b        (P-1)·b sent
+//   broadcast       one step   reads X, writes X, not on root X received
+// and two rounds of sequence words: all have entered, all are done. Adds in the tree for every P.
+#pragma once
+
+#include "comm/operation.h"
+#include "comm/reduction.h"
+#include "comm/shared_memory.h"
+
+#include <vector>
+
+namespace lockstep::comm {
+
+// Elements of symmetric memory as one operation sees them.
+struct DirectPart {
+  SymmetricSpan span;
+  std::optional<Dtype> round_to = {};
+
+  // Element `index` in rank r's part.
+  std::byte* at(int rank, std::int64_t index) const {
+    return span.memory->part(rank) + span.offset_bytes + index * size_of(span.dtype);
+  }
+};
+
+// A step on all ranks' memory, from the moment all have entered until all have left.
+class DirectOperation : public Operation {
+ public:
+  DirectOperation(const Fingerprint& fingerprint, int rank, int ranks)
+      : Operation(fingerprint), rank_(rank), ranks_(ranks) {}
+  std::int64_t steps() const override { return 1; }
+  Gate gate(std::int64_t) const override { return Gate::entered; }
+  Ends ends() const override { return Ends::together; }
+
+ protected:
+  int rank_;
+  int ranks_;
+};
+
+class DirectAllReduce : public DirectOperation {
+ public:
+  DirectAllReduce(const Fingerprint& fingerprint, int rank, int ranks,
+                  std::vector<DirectPart> parts, const Reduction& reduction, OnReduced on_reduced);
+  void run(std::int64_t step, Traffic& traffic) override;
+
+ private:
+  std::vector<DirectPart> parts_;
+  Reduction reduction_;
+  OnReduced on_reduced_;
+};
+
+class DirectReduceScatter : public DirectOperation {
+ public:
+  DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks, DirectPart input,
+                      Span output, const Reduction& reduction, OnReduced on_reduced);
+  void run(std::int64_t step, Traffic& traffic) override;
+
+ private:
+  DirectPart input_;
+  Span output_;
+  Reduction reduction_;
+  OnReduced on_reduced_;
+};
+
+class DirectAllGather : public DirectOperation {
+ public:
+  DirectAllGather(const Fingerprint& fingerprint, int rank, int ranks, DirectPart data)
+      : DirectOperation(fingerprint, rank, ranks), data_(std::move(data)) {}
+  void run(std::int64_t step, Traffic& traffic) override;
+
+ private:
+  DirectPart data_;
+};
+
+// Every rank pulls: the copies run side by side, where a pushing root would make them alone.
+class DirectBroadcast : public DirectOperation {
+ public:
+  DirectBroadcast(const Fingerprint& fingerprint, int rank, int ranks, DirectPart data, int root)
+      : DirectOperation(fingerprint, rank, ranks), data_(std::move(data)), root_(root) {}
+  // Nobody reads the others' copies.
+  Ends ends() const override { return rank_ == root_ ? Ends::together : Ends::alone; }
+  void run(std::int64_t step, Traffic& traffic) override;
+
+ private:
+  DirectPart data_;
+  int root_;
+};
+
+}  // namespace lockstep::comm

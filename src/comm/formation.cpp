@@ -1,0 +1,149 @@
+#include "comm/formation.h"
+
+#include "base/range.h"
+#include "comm/memory_limits.h"
+#include "comm/small.h"
+#include "lockstep/error.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+namespace lockstep::comm {
+namespace {
+
+// The name of a group's next exchange, different from every other group's.
+std::string key_of(Communicator& group) {
+  return std::to_string(group.group_id()) + "/" + std::to_string(group.next_exchange());
+}
+
+// An exchange inside a group: what ends it for good ends the group too.
+template <class Function>
+auto within_group(Communicator& group, Function function) {
+  try {
+    return function();
+  } catch (const GroupError& error) {
+    group.fail(failure_of(error, ""));
+  }
+}
+
+std::vector<int> everybody(const Communicator& group) {
+  std::vector<int> ranks(static_cast<std::size_t>(group.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+struct Member {
+  int color = 0;
+  int key = 0;
+  int rank = 0;
+};
+
+// What every rank said, in rank order. Its agreement also brings all ranks here.
+std::vector<Member> gather_members(Communicator& group, int color, int key) {
+  Fingerprint fingerprint;
+  fingerprint.kind = Kind::split;
+  fingerprint.algorithm = Algorithm::small;
+  const std::array<std::int32_t, 2> own{color, key};
+  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(group.size()));
+  const auto operation = std::make_shared<SmallAllGather>(
+      fingerprint, group.control(), Span(std::span(own)), Span(std::span(all)));
+  group.issue(operation).wait();
+  std::vector<Member> members;
+  for (std::size_t r = 0; r * 2 < all.size(); ++r) {
+    members.push_back({all[2 * r], all[2 * r + 1], static_cast<int>(r)});
+  }
+  return members;
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> form_group(const Formation& formation) {
+  std::shared_ptr<Communicator> group;
+  Exchange exchange;
+  exchange.key = formation.key;
+  exchange.what = "rendezvous of group '" + formation.options.name + "'";
+  exchange.rank = formation.rank;
+  exchange.size = formation.size;
+  exchange.bytes = Control::bytes(formation.size);
+  exchange.deadline = formation.options.deadline;
+  exchange.check = formation.check;
+  exchange.initialise = [&](Segment& segment) { Control::initialise(segment, formation.size); };
+  exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
+    group = std::make_shared<Communicator>(
+        Communicator::Membership{segment, formation.meeting, formation.rank, formation.size},
+        formation.options);
+  };
+  formation.meeting->hold(exchange);
+  return group;
+}
+
+std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
+                                                                 const GroupOptions& options) {
+  const auto meeting = meeting_of_threads();
+  const auto segment = Segment::create(Control::bytes(size));
+  Control::initialise(*segment, size);
+  std::vector<std::shared_ptr<Communicator>> groups;
+  for (int r = 0; r < size; ++r) {
+    groups.push_back(std::make_shared<Communicator>(
+        Communicator::Membership{segment, meeting, r, size}, options));
+  }
+  return groups;
+}
+
+std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
+                                                 std::string_view name) {
+  const std::string what = "symmetric memory '" + std::string(name) + "'";
+  if (bytes < 0) {
+    throw UsageError(what + ": expected a size of at least 0 bytes, got " + std::to_string(bytes));
+  }
+  Fingerprint fingerprint;
+  fingerprint.kind = Kind::allocate_symmetric;
+  fingerprint.set_name(name);
+  fingerprint.add({0, 0, bytes, Dtype::u8});
+  group.issue(std::make_shared<Meet>(fingerprint)).wait();
+
+  const std::int64_t stride = SharedMemory::stride(bytes);
+  Exchange exchange;
+  exchange.key = key_of(group);
+  exchange.what = what;
+  exchange.rank = group.rank();
+  exchange.size = group.size();
+  exchange.bytes = stride * group.size();
+  exchange.deadline = group.options().deadline;
+  exchange.check = [&] { group.require_alive(everybody(group)); };
+  exchange.before_create = [&] { require_memory(exchange.bytes, what); };
+  exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
+    segment->reserve(group.rank() * stride, stride);
+  };
+  const auto segment = within_group(group, [&] { return group.meeting().hold(exchange); });
+  segment->populate();
+  return std::make_shared<SharedMemory>(
+      SharedMemory::Description{group.group_id(), group.next_allocation(), group.rank(), bytes,
+                                std::string(name)},
+      segment);
+}
+
+std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {
+  auto members = gather_members(group, color, key);
+  const std::string exchange_key = key_of(group) + "/" + std::to_string(color);
+  if (color < 0) {
+    return nullptr;
+  }
+  std::erase_if(members, [&](const Member& member) { return member.color != color; });
+  std::ranges::stable_sort(members, {}, &Member::key);
+  Formation formation;
+  formation.meeting = group.shared_meeting();
+  formation.key = exchange_key;
+  formation.size = static_cast<int>(members.size());
+  formation.rank =
+      static_cast<int>(std::ranges::find(members, group.rank(), &Member::rank) - members.begin());
+  formation.options = group.options();
+  formation.options.name += "/" + std::to_string(color);
+  std::vector<int> ranks;
+  std::ranges::transform(members, std::back_inserter(ranks), &Member::rank);
+  formation.check = [&] { group.require_alive(ranks); };
+  return within_group(group, [&] { return form_group(formation); });
+}
+
+}  // namespace lockstep::comm

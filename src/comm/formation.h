@@ -1,0 +1,35 @@
+// How groups and their symmetric memory come about: the exchanges, and what is checked on the way.
+#pragma once
+
+#include "comm/communicator.h"
+#include "comm/shared_memory.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::comm {
+
+struct Formation {
+  std::shared_ptr<Meeting> meeting;
+  std::string key;  // as Exchange::key
+  int rank = 0;
+  int size = 1;
+  GroupOptions options;
+  std::function<void()> check = [] {};  // as Exchange::check
+};
+
+// Collective over the members: the control segment, and each member's place in it.
+std::shared_ptr<Communicator> form_group(const Formation& formation);
+
+// All members of a group of threads at once.
+std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
+                                                                 const GroupOptions& options);
+
+// Collective over the group (see Group).
+std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
+                                                 std::string_view name);
+std::shared_ptr<Communicator> split(Communicator& group, int color, int key);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,25 @@
+// The world this process was started in, read from what its launcher left in the environment.
+#pragma once
+
+#include "comm/formation.h"
+
+#include <memory>
+#include <string>
+
+namespace lockstep::comm {
+
+struct World {
+  int rank = 0;
+  int size = 1;
+  std::string job;  // nonce of the rendezvous; empty: alone
+  GroupOptions options;
+};
+
+// Throws UsageError naming the variable that is missing, wrong, or of a launcher that is not
+// supported yet. LOCKSTEP_DEADLINE overrides options.deadline.
+World world_from_environment(GroupOptions options);
+
+// Collective over the world.
+std::shared_ptr<Communicator> form_world(const World& world);
+
+}  // namespace lockstep::comm

@@ -1,0 +1,237 @@
+#include "lockstep/group.h"
+
+#include "base/range.h"
+#include "comm/arguments.h"
+#include "comm/direct.h"
+#include "comm/formation.h"
+#include "comm/from_environment.h"
+#include "comm/small.h"
+#include "comm/staged.h"
+
+#include <array>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using comm::Algorithm;
+using comm::DirectPart;
+using comm::Fingerprint;
+using comm::Kind;
+using comm::Reduction;
+
+// Issues Small or Staged, whichever the fingerprint says.
+template <class Small, class Staged, class... Arguments>
+Work issue_plain(comm::Communicator& group, const Fingerprint& fingerprint,
+                 const Arguments&... arguments) {
+  if (fingerprint.algorithm == Algorithm::small) {
+    return group.issue(std::make_shared<Small>(fingerprint, group.control(), arguments...));
+  }
+  return group.issue(std::make_shared<Staged>(fingerprint, group.control(), arguments...));
+}
+
+}  // namespace
+
+Work::Work(std::shared_ptr<comm::Operation> operation) : operation_(std::move(operation)) {}
+Work::Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)) {}
+Work& Work::operator=(Work&& other) noexcept {
+  if (this != &other) {
+    drop();
+    operation_ = std::exchange(other.operation_, nullptr);
+  }
+  return *this;
+}
+Work::~Work() { drop(); }
+
+void Work::wait() {
+  if (operation_ != nullptr) {
+    operation_->communicator_->wait(*operation_);
+  }
+}
+
+bool Work::done() { return operation_ == nullptr || operation_->communicator_->done(*operation_); }
+
+void Work::drop() noexcept {
+  if (operation_ != nullptr) {
+    operation_->communicator_->drop(*operation_);
+    operation_ = nullptr;
+  }
+}
+
+Group Group::from_environment(GroupOptions options) {
+  return Group(comm::form_world(comm::world_from_environment(std::move(options))));
+}
+
+Group Group::alone(GroupOptions options) {
+  comm::Formation formation;
+  formation.meeting = comm::meeting_of_one();
+  formation.options = std::move(options);
+  return Group(comm::form_group(formation));
+}
+
+std::vector<Group> Group::of_threads(int size, GroupOptions options) {
+  if (size < 1) {
+    throw UsageError("Group::of_threads: expected at least 1 rank, got " + std::to_string(size));
+  }
+  std::vector<Group> groups;
+  for (auto& communicator : comm::form_group_of_threads(size, options)) {
+    groups.emplace_back(std::move(communicator));
+  }
+  return groups;
+}
+
+Group::Group(std::shared_ptr<comm::Communicator> communicator)
+    : communicator_(std::move(communicator)) {}
+Group::Group(Group&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
+Group& Group::operator=(Group&& other) noexcept {
+  if (this != &other) {
+    if (communicator_ != nullptr) {
+      communicator_->leave();
+    }
+    communicator_ = std::exchange(other.communicator_, nullptr);
+  }
+  return *this;
+}
+Group::~Group() {
+  if (communicator_ != nullptr) {
+    communicator_->leave();
+  }
+}
+
+int Group::rank() const { return communicator_->rank(); }
+int Group::size() const { return communicator_->size(); }
+const std::string& Group::name() const { return communicator_->options().name; }
+std::chrono::milliseconds Group::deadline() const { return communicator_->options().deadline; }
+Traffic Group::traffic() const { return communicator_->traffic(); }
+
+SymmetricMemory Group::allocate_symmetric(std::int64_t bytes, std::string_view name) {
+  return SymmetricMemory(comm::allocate_symmetric(*communicator_, bytes, name));
+}
+
+Work Group::all_reduce(Span data, const ReduceOptions& options) {
+  comm::require_plain(Kind::all_reduce, data);
+  comm::require_no_callback(Kind::all_reduce, options);
+  const Reduction reduction = comm::reduction_of(options, data.dtype, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name);
+  fingerprint.algorithm = comm::plain_algorithm(data.bytes());
+  comm::add_reduction(fingerprint, options);
+  fingerprint.add(comm::part_of(data, options.round_to));
+  return issue_plain<comm::SmallAllReduce, comm::StagedAllReduce>(*communicator_, fingerprint, data,
+                                                                  reduction);
+}
+
+Work Group::all_reduce(const SymmetricSpan& data, const ReduceOptions& options) {
+  const std::array<ReducePart, 1> parts{ReducePart{data, options.round_to}};
+  ReduceOptions others = options;
+  others.round_to.reset();
+  return all_reduce(parts, others);
+}
+
+Work Group::all_reduce(std::span<const ReducePart> parts, const ReduceOptions& options) {
+  if (parts.empty() || parts.size() > comm::kMaxParts) {
+    throw UsageError("all_reduce: expected 1 to " + std::to_string(comm::kMaxParts) +
+                     " parts, got " + std::to_string(parts.size()));
+  }
+  if (options.round_to) {
+    throw UsageError("all_reduce of parts: set round_to on each part, not in the options");
+  }
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name);
+  comm::add_reduction(fingerprint, options);
+  std::vector<DirectPart> direct;
+  Reduction reduction;
+  for (const ReducePart& part : parts) {
+    comm::require_symmetric(Kind::all_reduce, part.data, *communicator_);
+    comm::require_rounding(part.round_to, part.data.dtype);
+    reduction = comm::reduction_of(options, part.data.dtype, size());
+    fingerprint.add(comm::part_of(part.data, part.round_to));
+    direct.push_back({part.data, part.round_to});
+  }
+  return communicator_->issue(std::make_shared<comm::DirectAllReduce>(
+      fingerprint, rank(), size(), std::move(direct), reduction, options.on_reduced));
+}
+
+Work Group::reduce_scatter(Span input, Span output, const ReduceOptions& options) {
+  comm::require_plain(Kind::reduce_scatter, input);
+  comm::require_plain(Kind::reduce_scatter, output);
+  comm::require_no_callback(Kind::reduce_scatter, options);
+  comm::require_block(Kind::reduce_scatter, input, output, *communicator_);
+  const Reduction reduction = comm::reduction_of(options, input.dtype, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce_scatter, options.name);
+  fingerprint.algorithm = comm::plain_algorithm(input.bytes());
+  comm::add_reduction(fingerprint, options);
+  fingerprint.add(comm::part_of(input, options.round_to));
+  return issue_plain<comm::SmallReduceScatter, comm::StagedReduceScatter>(
+      *communicator_, fingerprint, input, output, reduction);
+}
+
+Work Group::reduce_scatter(const SymmetricSpan& input, Span output, const ReduceOptions& options) {
+  comm::require_symmetric(Kind::reduce_scatter, input, *communicator_);
+  comm::require_plain(Kind::reduce_scatter, output);
+  comm::require_block(Kind::reduce_scatter, input.local(), output, *communicator_);
+  const Reduction reduction = comm::reduction_of(options, input.dtype, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce_scatter, options.name);
+  comm::add_reduction(fingerprint, options);
+  fingerprint.add(comm::part_of(input, options.round_to));
+  return communicator_->issue(std::make_shared<comm::DirectReduceScatter>(
+      fingerprint, rank(), size(), DirectPart{input, options.round_to}, output, reduction,
+      options.on_reduced));
+}
+
+Work Group::all_gather(Span input, Span output, const CollectiveOptions& options) {
+  comm::require_plain(Kind::all_gather, input);
+  comm::require_plain(Kind::all_gather, output);
+  comm::require_block(Kind::all_gather, output, input, *communicator_);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name);
+  fingerprint.algorithm =
+      comm::plain_algorithm(block_of(output.count, size(), 0).size() * size_of(output.dtype));
+  fingerprint.add(comm::part_of(output));
+  return issue_plain<comm::SmallAllGather, comm::StagedAllGather>(*communicator_, fingerprint,
+                                                                  input, output);
+}
+
+Work Group::all_gather(const SymmetricSpan& in_place, const CollectiveOptions& options) {
+  comm::require_symmetric(Kind::all_gather, in_place, *communicator_);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name);
+  fingerprint.add(comm::part_of(in_place));
+  return communicator_->issue(std::make_shared<comm::DirectAllGather>(fingerprint, rank(), size(),
+                                                                      DirectPart{in_place, {}}));
+}
+
+Work Group::broadcast(Span data, int root, const CollectiveOptions& options) {
+  comm::require_plain(Kind::broadcast, data);
+  comm::require_root(root, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name);
+  fingerprint.algorithm = comm::plain_algorithm(data.bytes());
+  fingerprint.root = root;
+  fingerprint.add(comm::part_of(data));
+  return issue_plain<comm::SmallBroadcast, comm::StagedBroadcast>(*communicator_, fingerprint, data,
+                                                                  root);
+}
+
+Work Group::broadcast(const SymmetricSpan& data, int root, const CollectiveOptions& options) {
+  comm::require_symmetric(Kind::broadcast, data, *communicator_);
+  comm::require_root(root, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name);
+  fingerprint.root = root;
+  fingerprint.add(comm::part_of(data));
+  return communicator_->issue(std::make_shared<comm::DirectBroadcast>(fingerprint, rank(), size(),
+                                                                      DirectPart{data, {}}, root));
+}
+
+void Group::barrier(const CollectiveOptions& options) {
+  communicator_
+      ->issue(std::make_shared<comm::Meet>(comm::fingerprint_of(Kind::barrier, options.name)))
+      .wait();
+}
+
+std::optional<Group> Group::split(int color, int key) {
+  auto communicator = comm::split(*communicator_, color, key);
+  if (communicator == nullptr) {
+    return std::nullopt;
+  }
+  return Group(std::move(communicator));
+}
+
+void Group::progress() { communicator_->progress(); }
+
+}  // namespace lockstep

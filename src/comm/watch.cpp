@@ -1,0 +1,88 @@
+#include "comm/watch.h"
+
+#include <iomanip>
+#include <sstream>
+
+namespace lockstep::comm {
+namespace {
+
+std::string ago(std::int64_t nanoseconds) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(nanoseconds < 10'000'000'000 ? 1 : 0)
+      << static_cast<double>(nanoseconds) * 1e-9 << " s ago";
+  return out.str();
+}
+
+}  // namespace
+
+bool Watch::behind(int rank, const Needs& needs) const {
+  return rank != control_.rank() &&
+         (control_.issued(rank) < needs.issued || control_.stepped(rank) < needs.stepped);
+}
+
+std::optional<Failure> Watch::look(const Needs& needs) const {
+  const std::int64_t now = now_ns();
+  const std::int64_t deadline_ns = std::chrono::nanoseconds(deadline_).count();
+  bool late = false;
+  for (int r = 0; r < control_.ranks(); ++r) {
+    if (!behind(r, needs)) {
+      continue;
+    }
+    if (control_.left(r)) {
+      return lost(r, "left (its handle was destroyed; every rank must make the same calls)",
+                  describe_briefly(*needs.operation));
+    }
+    if (dead(r)) {
+      return lost(r, "died", describe_briefly(*needs.operation));
+    }
+    late = late || now - std::max(control_.last_seen_ns(r), needs.since_ns) > deadline_ns;
+  }
+  return late ? std::optional(timed_out(needs, now)) : std::nullopt;
+}
+
+std::optional<Failure> Watch::look_for_dead(const std::vector<int>& ranks) const {
+  for (const int r : ranks) {
+    if (r != control_.rank() && !control_.left(r) && dead(r)) {
+      return lost(r, "died", "setting up shared memory");
+    }
+  }
+  return std::nullopt;
+}
+
+bool Watch::dead(int rank) const { return presence_ != nullptr && !presence_->alive(rank); }
+
+Failure Watch::lost(int rank, const std::string& how, const std::string& needed_for) const {
+  return {Failure::Kind::peer_lost, rank,
+          "group '" + group_name_ + "': rank " + std::to_string(rank) + " " + how + " while rank " +
+              std::to_string(control_.rank()) + " needs it for " + needed_for + "; " +
+              last_words(rank, now_ns())};
+}
+
+Failure Watch::timed_out(const Needs& needs, std::int64_t now) const {
+  std::ostringstream out;
+  out << "group '" << group_name_ << "': rank " << control_.rank() << " waits for "
+      << describe_briefly(*needs.operation)
+      << " and a peer gave no sign of life for the deadline of " << deadline_.count() << " ms";
+  for (int r = 0; r < control_.ranks(); ++r) {
+    if (behind(r, needs)) {
+      out << "; " << last_words(r, now);
+    }
+  }
+  return {Failure::Kind::timed_out, -1, out.str()};
+}
+
+std::string Watch::last_words(int rank, std::int64_t now) const {
+  const std::string who = "rank " + std::to_string(rank) + ": ";
+  const std::uint64_t issued = control_.issued(rank);
+  if (issued == 0) {
+    return who + "has entered no operation; last seen " + ago(now - control_.last_seen_ns(rank));
+  }
+  const Fingerprint& entered = control_.posted(rank, issued);
+  if (control_.finished(rank) >= issued) {
+    return who + "last left " + describe_briefly(entered) + " " +
+           ago(now - control_.last_seen_ns(rank));
+  }
+  return who + "last entered " + describe_briefly(entered) + " " + ago(now - entered.entered_ns);
+}
+
+}  // namespace lockstep::comm
