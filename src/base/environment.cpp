@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace lockstep::environment {
 namespace {
@@ -63,6 +64,14 @@ std::optional<std::int64_t> integer(std::string_view name) {
                      ": expected a whole number, got '" + *value + "'");
   }
   return parsed;
+}
+
+std::vector<std::string> inherited() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    variables.emplace_back(*variable);
+  }
+  return variables;
 }
 
 std::string cache_directory() {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::environment {
 
@@ -23,6 +24,9 @@ std::optional<std::string> text(std::string_view name);
 
 // The same as a whole number. Throws UsageError naming the variable when it is not one.
 std::optional<std::int64_t> integer(std::string_view name);
+
+// All variables of this process as "NAME=value", known ones or not: what a child inherits.
+std::vector<std::string> inherited();
 
 // Where caches live: $LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep.
 // Throws UsageError when none of them is set. Does not create it.

@@ -126,8 +126,7 @@ std::vector<std::string> environment_of(const Job& job, int rank) {
     own.emplace_back("LOCKSTEP_DEADLINE", job.deadline);
   }
   std::vector<std::string> result;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string text = *variable;
+  for (const std::string& text : environment::inherited()) {
     const std::string name = text.substr(0, text.find('='));
     if (std::ranges::none_of(own, [&](const auto& entry) { return entry.first == name; })) {
       result.push_back(text);
