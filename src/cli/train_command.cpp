@@ -35,7 +35,7 @@ int run_train(Words arguments) {
   if (options.reproducible && !options.threads) {
     launch.threads = 1;  // bits differ between numbers of threads
   }
-  launch.deadline_s = options.deadline_s;
+  launch.deadline_s = static_cast<std::int64_t>(options.deadline_s);
   launch.output = launch::OutputMode::rank_zero_direct;
   return launch::launch(launch);
 }

@@ -3,6 +3,8 @@
 #include "base/quantity.h"
 #include "lockstep/error.h"
 
+#include <cmath>
+
 namespace lockstep::cli {
 namespace {
 
@@ -45,13 +47,13 @@ std::optional<std::int64_t> bytes_value(const CommandLine& line, const std::stri
   return value;
 }
 
-std::optional<double> seconds_value(const CommandLine& line, const std::string& name) {
+std::optional<std::int64_t> seconds_value(const CommandLine& line, const std::string& name) {
   const auto text = line.value_of(name);
   const auto value = text ? quantity::seconds(*text) : std::nullopt;
-  if (text && (!value || *value <= 0)) {
-    refuse(name, "seconds above 0, as in 300, 500ms or 5m", *text);
+  if (text && (!value || *value < 1 || *value > 1e9 || *value != std::floor(*value))) {
+    refuse(name, "whole seconds of at least 1, as in 300 or 5m", *text);
   }
-  return value;
+  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
 }
 
 }  // namespace lockstep::cli

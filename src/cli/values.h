@@ -25,7 +25,7 @@ std::optional<double> decimal_value(const CommandLine& line, const std::string& 
 std::optional<std::int64_t> bytes_value(const CommandLine& line, const std::string& name,
                                         std::int64_t most);
 
-// Above 0, with units (quantity::seconds).
-std::optional<double> seconds_value(const CommandLine& line, const std::string& name);
+// Whole seconds of at least 1, with units (quantity::seconds).
+std::optional<std::int64_t> seconds_value(const CommandLine& line, const std::string& name);
 
 }  // namespace lockstep::cli

@@ -15,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <unistd.h>
@@ -64,12 +63,6 @@ Executable look_at(const std::string& path) {
                                                                       : Executable::no;
 }
 
-std::string number(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.17g", value);
-  return text.data();
-}
-
 }  // namespace
 
 std::string find_program(const std::string& name) {
@@ -109,7 +102,7 @@ Job make_job(const LaunchOptions& options) {
   job.threads = options.threads ? std::to_string(*options.threads)
                                 : environment::text("OMP_NUM_THREADS")
                                       .value_or(std::to_string(job.placement.threads_per_rank));
-  job.deadline = options.deadline_s ? number(*options.deadline_s) : "";
+  job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
   job.output = options.output;
   return job;
 }

@@ -17,7 +17,8 @@ struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> command;  // the program (a path, or a name looked up in PATH), arguments
   std::optional<int> threads;  // OMP_NUM_THREADS of the ranks; default: the user's, else a share
-  std::optional<double> deadline_s;  // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
+  std::optional<std::int64_t>
+      deadline_s;  // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
   OutputMode output = OutputMode::prefixed;
 };
 

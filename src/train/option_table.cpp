@@ -3,7 +3,7 @@
 #include "base/quantity.h"
 #include "lockstep/error.h"
 
-#include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr std::int64_t kMany = 1'000'000'000;  // products of three such options fit into 128 bits
+constexpr std::int64_t kMany = 1'000'000'000;  // keeps products of options far from overflow
 
 template <class T>
 struct Bounds {
@@ -177,8 +177,8 @@ OptionField switched(std::string name, std::string help, bool Options::*member) 
 OptionField deadline() {
   const auto set = [](Options& options, std::string_view given) {
     const auto value = quantity::seconds(given);
-    if (!value || *value <= 0 || *value > 1e9) {
-      refuse("deadline", "seconds above 0, as in 300, 500ms or 5m", given);
+    if (!value || *value < 1 || *value > kMany || *value != std::floor(*value)) {
+      refuse("deadline", "whole seconds of at least 1, as in 300 or 5m", given);
     }
     options.deadline_s = *value;
   };
