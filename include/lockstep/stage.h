@@ -1,7 +1,9 @@
 // The stages of data parallelism, by the names that the command line and reports use.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace lockstep {
@@ -28,6 +30,19 @@ constexpr std::string_view name_of(Stage stage) {
       return "hybrid";
   }
   return "?";
+}
+
+inline constexpr std::array kStages{Stage::single, Stage::coordinator, Stage::async, Stage::ddp,
+                                    Stage::zero1,  Stage::zero2,       Stage::zero3, Stage::hybrid};
+
+// The stage of that name, or nothing.
+constexpr std::optional<Stage> stage_named(std::string_view name) {
+  for (const Stage stage : kStages) {
+    if (name_of(stage) == name) {
+      return stage;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep

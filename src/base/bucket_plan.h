@@ -10,7 +10,8 @@
 namespace lockstep {
 
 struct BucketSizes {
-  std::int64_t bytes = 25'000'000;  // a bucket holds at most this, or one member; 0: one member each
+  std::int64_t bytes =
+      25'000'000;  // a bucket holds at most this, or one member; 0: one member each
   std::int64_t first_bytes =
       1'000'000;  // the first one closes sooner, so that exchange starts early
 };
