@@ -114,14 +114,10 @@ std::optional<std::string> CommandLine::value_of(std::string_view name) const {
 }
 
 CommandLine parse(const Command& command, std::span<const std::string> arguments) {
-  const auto separator = command.rest == Rest::program
-                             ? std::ranges::find(arguments, std::string("--"))
-                             : arguments.end();
   Parser parser(command);
-  std::vector<std::string> reversed(std::make_reverse_iterator(separator),
-                                    std::make_reverse_iterator(arguments.begin()));
   try {
-    parser.app.parse(std::move(reversed));  // CLI11 takes them last first
+    // CLI11 takes the last word first.
+    parser.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     return {.print = parser.app.help(), .given = {}, .rest = {}};
   } catch (const CLI::CallForVersion&) {
@@ -129,13 +125,12 @@ CommandLine parse(const Command& command, std::span<const std::string> arguments
   } catch (const CLI::ParseError& error) {
     refuse(command, error);
   }
-  std::vector<std::string> rest = parser.app.remaining();
-  check_rest(command, rest);
-  if (separator != arguments.end()) {
-    rest.insert(rest.end(), separator + 1, arguments.end());
-  }
   CommandLine line = collect(command, parser);
-  line.rest = std::move(rest);
+  line.rest = parser.app.remaining();
+  if (!line.rest.empty() && line.rest.front() == "--") {
+    line.rest.erase(line.rest.begin());
+  }
+  check_rest(command, line.rest);
   return line;
 }
 

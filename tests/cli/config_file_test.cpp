@@ -1,0 +1,77 @@
+#include "cli/config_file.h"
+
+#include "lockstep/error.h"
+#include "train/option_table.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace lockstep::cli {
+namespace {
+
+std::string written(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "config_file_test.toml";
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+std::string value_of(const std::string& toml) {
+  const auto entries = read_config(written("key = " + toml + "\n"));
+  return entries.size() == 1 && entries[0].key == "key" ? entries[0].value : "(not one entry)";
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read_config(written(text));
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ConfigFile, reads_what_toml_means) {
+  EXPECT_EQ(value_of("3e-4"), "3e-4");
+  EXPECT_EQ(value_of("true # yes"), "true");
+  EXPECT_EQ(value_of("\"a # b\" # c"), "a # b");
+  EXPECT_EQ(value_of("'C:\\new'"), "C:\\new");
+  EXPECT_EQ(value_of("\"\""), "");
+  EXPECT_EQ(value_of(R"("tab\tquote\"back\\line\nbell\u0007 \u00e9\u20ac")"),
+            "tab\tquote\"back\\line\nbell\x07 é€");
+}
+
+TEST(ConfigFile, skips_comments_and_blank_lines_and_counts_lines) {
+  const auto entries = read_config(written("# one\n\n  \t\r\na=1\r\n  b  =  2  \n"));
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].key, "a");
+  EXPECT_EQ(entries[0].value, "1");
+  EXPECT_EQ(entries[0].line, 4);
+  EXPECT_EQ(entries[1].key, "b");
+  EXPECT_EQ(entries[1].value, "2");
+  EXPECT_EQ(entries[1].line, 5);
+  EXPECT_TRUE(read_config(written("")).empty());
+}
+
+TEST(ConfigFile, refusals_name_file_and_line) {
+  for (const char* const text :
+       {"x = 1\n[part]\n", "x = 1\nword\n", "x = 1\ny =\n", "x = 1\ny = # 2\n",
+        "x = 1\ny = \"open\n", "x = 1\ny = 'open\n", "x = 1\ny = \"\\q\"\n",
+        "x = 1\ny = \"\\u12\"\n", "x = 1\ny = \"a\" b\n", "x = 1\ny = \"\\"}) {
+    const std::string said = refusal(text);
+    EXPECT_TRUE(said.starts_with("--config ")) << said;
+    EXPECT_NE(said.find("config_file_test.toml line 2: "), std::string::npos) << text << said;
+  }
+}
+
+TEST(ConfigFile, reads_back_every_byte_that_is_quoted) {
+  std::string all;
+  for (int code = 1; code < 256; ++code) {
+    all.push_back(static_cast<char>(code));
+  }
+  EXPECT_EQ(value_of(train::quoted(all)), all);
+}
+
+}  // namespace
+}  // namespace lockstep::cli
