@@ -85,9 +85,10 @@ function(lockstep_test name)
                        PROPERTIES ${properties})
 endfunction()
 
-# lockstep_python_tests(NAME FILE [TIMEOUT s]): the cases of a unittest file, one ctest test each.
+# lockstep_python_tests(NAME FILE [TIMEOUT s] [ENVIRONMENT V=x ...]): the cases of a unittest
+# file, one ctest test each.
 function(lockstep_python_tests name file)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -99,9 +100,11 @@ function(lockstep_python_tests name file)
     if(line MATCHES "^class ([A-Za-z]+)")
       set(class "${CMAKE_MATCH_1}")
     elseif(line MATCHES "def (test_[a-z0-9_]+)")
-      add_test(NAME "${name}.${class}.${CMAKE_MATCH_1}"
+      set(test "${name}.${class}.${CMAKE_MATCH_1}")
+      add_test(NAME "${test}"
                COMMAND Python3::Interpreter -B "${path}" "${class}.${CMAKE_MATCH_1}")
-      set_tests_properties("${name}.${class}.${CMAKE_MATCH_1}" PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+      set_tests_properties("${test}" PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+                           ENVIRONMENT "${ARG_ENVIRONMENT}")
     endif()
   endforeach()
 endfunction()
