@@ -180,7 +180,7 @@ void Communicator::conclude(Operation& operation) {
 
 void Communicator::drop(const Operation& operation) noexcept {
   if (operation.state_ == Operation::State::awaited || state_ == State::left ||
-      state_ == State::poisoned) {
+      state_ == State::poisoned || process_ != ::getpid()) {
     return;
   }
   control_.fail({Failure::Kind::poisoned, -1,
@@ -347,7 +347,7 @@ Needs Communicator::needs_of(Operation& operation) const {
 template <class Ready>
 bool Communicator::spin(Ready& ready) {
   constexpr int kLooksPerTime = 32;
-  const std::int64_t end = now_ns() + spin_ns_;
+  const std::int64_t end = now_ns() + *spin_ns_;
   do {
     for (int i = 0; i < kLooksPerTime; ++i) {
       if (ready()) {
@@ -364,8 +364,9 @@ void Communicator::wait_until(Ready ready, const Needs& needs) {
   if (ready()) {
     return;
   }
-  // Only now are all ranks surely there to say where they may run.
-  spin_ns_ = control_.cores() >= size() ? kSpinNs : 0;
+  if (!spin_ns_) {  // not earlier: only now are all ranks surely there to say where they may run
+    spin_ns_ = control_.cores() >= size() ? kSpinNs : 0;
+  }
   if (spin(ready)) {
     return;
   }

@@ -97,7 +97,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<Meeting> meeting_;
   GroupOptions options_;
   Watch watch_;
-  std::int64_t spin_ns_ = 0;
+  std::optional<std::int64_t> spin_ns_;
   State state_ = State::open;
   Traffic traffic_;
   std::deque<std::shared_ptr<Operation>> unexecuted_;

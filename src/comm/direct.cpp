@@ -10,11 +10,7 @@
 namespace lockstep::comm {
 namespace {
 
-// Of one source: with all sources and destinations a chunk stays in the cache nearest to the core,
-// so that on_reduced finds the result there.
-constexpr std::int64_t kChunkBytes = 128 << 10;
-
-std::int64_t chunk_elements(Dtype dtype) { return kChunkBytes / size_of(dtype); }
+std::int64_t chunk_elements(Dtype dtype) { return DirectOperation::kChunkBytes / size_of(dtype); }
 
 // Calls function(chunk) for the chunks of `range`, each starting on a granule from its begin.
 template <class Function>

@@ -56,9 +56,17 @@ std::vector<Member> gather_members(Communicator& group, int color, int key) {
   return members;
 }
 
+void require_deadline(const GroupOptions& options) {
+  if (options.deadline <= std::chrono::milliseconds::zero()) {
+    throw UsageError("group '" + options.name + "': expected a deadline above 0 ms, got " +
+                     std::to_string(options.deadline.count()));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> form_group(const Formation& formation) {
+  require_deadline(formation.options);
   std::shared_ptr<Communicator> group;
   Exchange exchange;
   exchange.key = formation.key;
@@ -80,6 +88,7 @@ std::shared_ptr<Communicator> form_group(const Formation& formation) {
 
 std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
                                                                  const GroupOptions& options) {
+  require_deadline(options);
   const auto meeting = meeting_of_threads();
   const auto segment = Segment::create(Control::bytes(size));
   Control::initialise(*segment, size);

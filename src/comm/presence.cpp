@@ -23,12 +23,12 @@ Presence::Presence(std::shared_ptr<Segment> segment, int rank) : segment_(std::m
   }
 }
 
-bool Presence::alive(int rank) const {
+Presence::Holder Presence::holder(int rank) const {
   struct flock lock = byte_of(rank, F_WRLCK);
   if (::fcntl(segment_->descriptor(), F_GETLK, &lock) != 0) {
-    return true;  // cannot tell: the deadline will
+    return {};  // cannot tell: the deadline will
   }
-  return lock.l_type != F_UNLCK;
+  return {lock.l_type != F_UNLCK, lock.l_type != F_UNLCK ? lock.l_pid : 0};
 }
 
 }  // namespace lockstep::comm

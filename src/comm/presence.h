@@ -4,6 +4,8 @@
 
 #include "comm/segment.h"
 
+#include <sys/types.h>
+
 #include <memory>
 
 namespace lockstep::comm {
@@ -14,8 +16,12 @@ class Presence {
   // must not keep its dead parent alive. Throws SystemError.
   Presence(std::shared_ptr<Segment> segment, int rank);
 
-  // Whether the process of another rank lives. Undefined for one's own rank.
-  bool alive(int rank) const;
+  // The process of another rank; undefined for one's own.
+  struct Holder {
+    bool alive = true;
+    pid_t process = 0;  // 0 where it is not visible from here
+  };
+  Holder holder(int rank) const;
 
  private:
   std::shared_ptr<Segment> segment_;

@@ -1,5 +1,6 @@
 #include "comm/watch.h"
 
+#include <fstream>
 #include <iomanip>
 #include <sstream>
 
@@ -11,6 +12,30 @@ std::string ago(std::int64_t nanoseconds) {
   out << std::fixed << std::setprecision(nanoseconds < 10'000'000'000 ? 1 : 0)
       << static_cast<double>(nanoseconds) * 1e-9 << " s ago";
   return out.str();
+}
+
+// What the kernel says a process does, from the letter behind its name in /proc/PID/stat.
+std::string state_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= line.size()) {
+    return "";
+  }
+  switch (line[name_end + 2]) {
+    case 'T':
+    case 't':
+      return "is stopped";
+    case 'R':
+      return "is computing";
+    case 'D':
+      return "waits for a device";
+    case 'Z':
+      return "is gone";
+    default:
+      return "sleeps";
+  }
 }
 
 }  // namespace
@@ -49,7 +74,7 @@ std::optional<Failure> Watch::look_for_dead(const std::vector<int>& ranks) const
   return std::nullopt;
 }
 
-bool Watch::dead(int rank) const { return presence_ != nullptr && !presence_->alive(rank); }
+bool Watch::dead(int rank) const { return presence_ != nullptr && !presence_->holder(rank).alive; }
 
 Failure Watch::lost(int rank, const std::string& how, const std::string& needed_for) const {
   return {Failure::Kind::peer_lost, rank,
@@ -65,10 +90,16 @@ Failure Watch::timed_out(const Needs& needs, std::int64_t now) const {
       << " and a peer gave no sign of life for the deadline of " << deadline_.count() << " ms";
   for (int r = 0; r < control_.ranks(); ++r) {
     if (behind(r, needs)) {
-      out << "; " << last_words(r, now);
+      out << "; " << last_words(r, now) << process_state(r);
     }
   }
   return {Failure::Kind::timed_out, -1, out.str()};
+}
+
+std::string Watch::process_state(int rank) const {
+  const pid_t process = presence_ == nullptr ? 0 : presence_->holder(rank).process;
+  const std::string state = process == 0 ? "" : state_of(process);
+  return state.empty() ? "" : " (its process " + std::to_string(process) + " " + state + ")";
 }
 
 std::string Watch::last_words(int rank, std::int64_t now) const {

@@ -42,6 +42,8 @@ class Watch {
   bool dead(int rank) const;
   Failure lost(int rank, const std::string& how, const std::string& needed_for) const;
   Failure timed_out(const Needs& needs, std::int64_t now) const;
+  // " (its process 4711 is stopped)", where that can be known.
+  std::string process_state(int rank) const;
   // "rank 2: last entered 'bucket 3' (all_reduce f32[1000], #15) 41 s ago".
   std::string last_words(int rank, std::int64_t now) const;
 
