@@ -384,6 +384,7 @@ void Engine::register_optimizer(std::int64_t state_bytes) {
 }
 
 torch::Tensor Engine::full_parameter(const std::string& name) const {
+  device_->host_follows_compute();
   return model_.full_precision(name);
 }
 

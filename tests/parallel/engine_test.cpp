@@ -1,0 +1,89 @@
+// The engine against a device that runs its kernels late: the bits of the CPU device, and different
+// ones (or an error) as soon as one ordering call is ignored.
+#include "parallel/engine.h"
+
+#include "parallel/modules.h"
+#include "parallel/queued_device.h"
+#include "support/ranks.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using test::append;
+using test::Ignored;
+using test::Perceptron;
+using test::QueuedDevice;
+using Values = std::vector<double>;
+
+// Four steps of two micro-batches with clipping; `before_forward` runs what a program's own
+// operations on the device would wait for.
+Values train(Group& group, std::unique_ptr<parallel::Device> device,
+             const std::function<void()>& before_forward) {
+  at::set_num_threads(1);
+  torch::manual_seed(5);
+  Perceptron model(24, 3);
+  const ParallelOptions options{.stage = group.size() == 1 ? Stage::single : Stage::ddp,
+                                .precision = Precision::bf16_mixed(),
+                                .bucket_mb = 0.001};
+  parallel::Engine engine(model.ptr(), group, options, std::move(device));
+  AdamW optimizer(engine, {.lr = 0.05});
+  Values result;
+  for (int step = 0; step < 4; ++step) {
+    for (MicroStep micro = engine.begin_micro_steps(2); micro.index < 2;
+         micro = engine.next_micro_step(micro, 2)) {
+      before_forward();
+      const auto x = torch::full({2, 24}, 0.1 * static_cast<double>(micro.leaf + 1));
+      model(x.to(torch::kBFloat16)).to(torch::kFloat32).sub(1).pow(2).mean().backward();
+    }
+    result.push_back(engine.clip_grad_norm(0.5));
+    optimizer.step();
+  }
+  for (const auto& item : model->named_parameters()) {
+    append(result, test::values_of(engine.full_parameter(item.key()).clone()));
+  }
+  return result;
+}
+
+std::vector<test::RankResult> train_queued(int ranks, Ignored ignored) {
+  return test::run_ranks(ranks,
+                         [ignored](Group& group) {
+                           auto device = std::make_unique<QueuedDevice>(ignored);
+                           QueuedDevice* queued = device.get();
+                           return train(group, std::move(device), [queued] { queued->drain(); });
+                         },
+                         {.deadline = std::chrono::seconds(10)});
+}
+
+std::vector<test::RankResult> train_on_cpu(int ranks) {
+  return test::run_ranks(
+      ranks, [](Group& group) { return train(group, parallel::make_cpu_device(), [] {}); });
+}
+
+TEST(Engine, AsynchronousDeviceGivesTheBitsOfTheCpu) {
+  for (const int ranks : {1, 2}) {
+    const auto expected = train_on_cpu(ranks);
+    const auto actual = train_queued(ranks, Ignored::nothing);
+    for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+      EXPECT_EQ(actual[rank].error, "");
+      EXPECT_EQ(actual[rank].values, expected[rank].values);
+      EXPECT_FALSE(expected[rank].values.empty());
+    }
+  }
+}
+
+void expect_wrong(Ignored ignored) {
+  const auto expected = train_on_cpu(2);
+  const auto actual = train_queued(2, ignored);
+  EXPECT_TRUE(actual[0].error != "" || actual[0].values != expected[0].values);
+}
+
+TEST(Engine, AsksThatCommunicationFollowsCompute) {
+  expect_wrong(Ignored::communication_follows_compute);
+}
+TEST(Engine, AsksThatComputeFollowsCommunication) { expect_wrong(Ignored::compute_follows); }
+TEST(Engine, AsksThatTheHostFollowsCompute) { expect_wrong(Ignored::host_follows_compute); }
+
+}  // namespace
+}  // namespace lockstep
