@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -108,6 +109,24 @@ TEST(OptimKernels, convert_equals_the_scalar_conversion) {
     check_convert<Float16, float>();
     check_convert<double, float>();
     check_convert<float, double>();
+  });
+}
+
+TEST(OptimKernels, convert_copies_large_vectors_wherever_they_lie) {
+  std::mt19937 random(2);
+  std::vector<std::uint16_t> bits(1'000'040);
+  std::ranges::generate(bits, [&] { return static_cast<std::uint16_t>(random()); });
+  on_every_target([&] {
+    for (const std::size_t count : {999'999, 1'000'000, 1'000'001, 1'000'037}) {
+      for (const std::size_t misalignment : {0, 1, 31}) {
+        Guarded<std::uint16_t> destination(count, misalignment);
+        convert({destination.data(), Dtype::bf16}, {bits.data() + 3, Dtype::bf16},
+                static_cast<std::int64_t>(count));
+        ASSERT_EQ(first_difference(destination.data(), bits.data() + 3, count), count);
+        ASSERT_TRUE(destination.guards_intact());
+      }
+    }
+    convert({bits.data(), Dtype::bf16}, {bits.data(), Dtype::bf16}, 1'000'000);  // onto itself
   });
 }
 
