@@ -134,7 +134,7 @@ void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors
   file.publish();
 }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(path) {
   std::int64_t data_begin = 0;
   const json header = parse_header(path, file_.bytes(), data_begin);
   const auto data = file_.bytes().subspan(static_cast<std::size_t>(data_begin));

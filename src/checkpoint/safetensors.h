@@ -37,11 +37,13 @@ class SafetensorsFile {
   // when it is cut short or not in the format.
   explicit SafetensorsFile(const std::string& path);
 
+  const std::string& path() const { return path_; }
   // By name, in bytewise name order.
   const std::map<std::string, NamedTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
+  std::string path_;
   MappedFile file_;
   std::map<std::string, NamedTensor> tensors_;
   std::map<std::string, std::string> metadata_;

@@ -108,6 +108,7 @@ class TransformerImpl : public torch::nn::Module {
   // tokens i64 [B, T], `tied` the weight of wte as shared_weight() gives it → [B, T, C]
   torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& tied);
   const torch::Tensor& token_weight() const { return wte_->weight(); }  // [V, C]
+  std::int64_t forwards() const { return blocks_.front()->forwards(); }
 
  private:
   double dropout_;
@@ -127,6 +128,8 @@ class Gpt2Impl : public torch::nn::Module {
   // The mean cross entropy of `targets` [B, T] in nats, computed in fp32; a scalar.
   torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& targets);
   const Gpt2Config& config() const { return config_; }
+  // Forward passes since construction.
+  std::int64_t forwards() const { return transformer_->forwards(); }
 
  private:
   Gpt2Config config_;

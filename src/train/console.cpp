@@ -1,0 +1,172 @@
+#include "train/console.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <unistd.h>
+#include <utility>
+
+namespace lockstep::train {
+namespace {
+
+constexpr std::chrono::milliseconds kLiveEvery{100};
+constexpr std::chrono::seconds kLineEvery{2};
+
+template <class... Values>
+std::string format(const char* pattern, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), pattern, values...);
+  return text.data();
+}
+
+std::string line_of(const char* what, const std::string& text) {
+  return format("%-12s", what) + text + "\n";
+}
+
+std::string plural(std::int64_t count, const char* thing) {
+  return grouped(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string ledger_table(const LedgerBytes& bytes) {
+  const std::array columns{
+      std::pair{"parameters", bytes.parameters}, std::pair{"gradients", bytes.gradients},
+      std::pair{"optimizer", bytes.optimizer}, std::pair{"transient", bytes.transient},
+      std::pair{"total", bytes.parameters + bytes.gradients + bytes.optimizer + bytes.transient}};
+  std::string heads;
+  std::string values;
+  for (const auto& [name, count] : columns) {
+    heads += format("%12s", name);
+    values += format("%12s", bytes_text(count).c_str());
+  }
+  return line_of("ledger", heads) + line_of("  per rank", values + "  + activations");
+}
+
+std::string batch_text(const Options& options) {
+  return plural(options.ranks, "rank") + " x " + plural(options.accumulate, "micro-batch") +
+         (options.accumulate == 1 ? "" : "es") + " of " + plural(options.micro_batch, "sequence") +
+         " of " + plural(options.sequence, "token") + " = " +
+         plural(tokens_per_step(options), "token") + " per step";
+}
+
+std::string bar(double done) {
+  constexpr int kWidth = 24;
+  const auto filled = std::lround(done * kWidth);
+  std::string text = "[";
+  for (int i = 0; i < kWidth; ++i) {
+    text += i < filled ? '#' : '.';
+  }
+  return text + "]";
+}
+
+std::string step_text(const StepResult& step, const Options& options, double seconds_per_step) {
+  const std::int64_t done = step.step + 1;
+  const double left_s = seconds_per_step * static_cast<double>(options.steps - done);
+  const double speed = static_cast<double>(tokens_per_step(options)) / seconds_per_step;
+  return format("step %lld/%lld  loss %.4f  lr %.2e  norm %.3f  ", static_cast<long long>(done),
+                static_cast<long long>(options.steps), step.loss, step.learning_rate,
+                step.grad_norm) +
+         grouped(std::llround(speed)) + " tokens/s  " + duration_text(left_s) + " left" +
+         (step.skipped ? "  skipped: a gradient was not finite" : "");
+}
+
+}  // namespace
+
+std::string grouped(std::int64_t number) {
+  const std::string digits = std::to_string(std::abs(number));
+  std::string text = number < 0 ? "-" : "";
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      text += ',';
+    }
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) {
+    return format("%.2f GB", value / 1e9);
+  }
+  return bytes >= 1'000'000 ? format("%.2f MB", value / 1e6) : format("%.1f KB", value / 1e3);
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(std::max(0.0, std::round(seconds)));
+  if (whole >= 3600) {
+    return format("%ldh%02ldm", whole / 3600, whole % 3600 / 60);
+  }
+  return whole >= 60 ? format("%ldm%02lds", whole / 60, whole % 60) : format("%lds", whole);
+}
+
+Console::Console(std::FILE* stream) : stream_(stream), terminal_(::isatty(::fileno(stream)) == 1) {}
+
+void Console::print(const std::string& text) {
+  std::fputs(text.c_str(), stream_);
+  std::fflush(stream_);
+}
+
+void Console::end_live_line() {
+  if (std::exchange(live_line_, false)) {
+    print("\n");
+  }
+}
+
+void Console::note(const std::string& line) {
+  end_live_line();
+  print(line + "\n");
+}
+
+void Console::header(const Header& header) {
+  const Options& options = header.options;
+  print(line_of("model", options.model + ", " + plural(header.parameters, "parameter")) +
+        line_of("ranks", plural(options.ranks, "rank") + " x " + plural(header.threads, "thread") +
+                             ", stage " + std::string(name_of(options.stage)) + ", precision " +
+                             std::string(name_of(options.precision))) +
+        line_of("data", options.data + ": " + grouped(header.training_tokens) +
+                            " tokens to train on, " + grouped(header.validation_tokens) +
+                            " for validation") +
+        line_of("batch", batch_text(options)) + ledger_table(header.predicted) +
+        line_of("to move", bytes_text(header.sent_per_step) + " sent per rank and step") +
+        line_of("run folder", header.run_folder));
+}
+
+bool Console::due(std::int64_t done, const Options& options) {
+  const auto now = Clock::now();
+  if (done == 1) {
+    first_step_ = now;
+  }
+  const auto every = terminal_ ? Clock::duration(kLiveEvery) : Clock::duration(kLineEvery);
+  const bool shows = done == 1 || done == options.steps || now - shown_ >= every;
+  shown_ = shows ? now : shown_;
+  return shows;
+}
+
+void Console::step(const StepResult& step, const Options& options) {
+  const std::int64_t done = step.step + 1;
+  if (!due(done, options)) {
+    return;
+  }
+  const double elapsed = std::chrono::duration<double>(shown_ - first_step_).count();
+  const double per_step = done > 1 ? elapsed / static_cast<double>(done - 1) : step.ms / 1e3;
+  std::string line = step_text(step, options, per_step);
+  if (terminal_) {
+    const double share = static_cast<double>(done) / static_cast<double>(options.steps);
+    line = std::string("\r").append(bar(share)).append(" ").append(line).append("\x1b[K");
+  } else {
+    line += '\n';
+  }
+  print(line);
+  live_line_ = terminal_;
+  if (done == options.steps) {
+    end_live_line();
+  }
+}
+
+void Console::validation(const ValidationPoint& point) {
+  note(format("validation after %lld steps: %.4f nats per token",
+              static_cast<long long>(point.step), point.loss));
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,56 @@
+// What `lockstep train` shows: a header, the steps as they happen, the outcome.
+#pragma once
+
+#include "train/options.h"
+#include "train/report.h"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace lockstep::train {
+
+struct Header {
+  Options options;
+  int threads = 1;
+  std::int64_t parameters = 0;
+  std::int64_t training_tokens = 0;
+  std::int64_t validation_tokens = 0;
+  LedgerBytes predicted;
+  std::int64_t sent_per_step = 0;  // bytes, per rank
+  std::string run_folder;
+};
+
+// Writes to a stream: on a terminal one live line, else plain lines about every two seconds.
+class Console {
+ public:
+  explicit Console(std::FILE* stream);
+
+  void header(const Header& header);
+  void note(const std::string& line);
+  void step(const StepResult& step, const Options& options);
+  void validation(const ValidationPoint& point);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void print(const std::string& text);
+  void end_live_line();
+  // Whether the step with number `done` (from 1) is to be shown now.
+  bool due(std::int64_t done, const Options& options);
+
+  std::FILE* stream_;
+  bool terminal_;
+  bool live_line_ = false;
+  Clock::time_point first_step_{};
+  Clock::time_point shown_{};
+};
+
+// "1,234,567".
+std::string grouped(std::int64_t number);
+// "3.44 MB" (1 MB = 1e6 bytes).
+std::string bytes_text(std::int64_t bytes);
+// "1h02m", "3m05s", "12s".
+std::string duration_text(double seconds);
+
+}  // namespace lockstep::train

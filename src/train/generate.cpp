@@ -1,0 +1,155 @@
+#include "train/generate.h"
+
+#include "data/tokens.h"
+#include "lockstep/error.h"
+#include "models/registry.h"
+#include "train/weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+// The logits of the byte behind `text`: [kByteVocabulary], in fp32. Rows of the model beyond the
+// tokenizer's vocabulary mean nothing here.
+std::vector<double> next_logits(models::Gpt2& model, std::string_view text) {
+  const auto context = static_cast<std::size_t>(model->config().context);
+  const std::string_view seen = text.substr(text.size() - std::min(text.size(), context));
+  const auto length = static_cast<std::int64_t>(seen.size());
+  const torch::Tensor tokens = torch::empty({1, length}, torch::kInt64);  // [1, T]
+  std::ranges::transform(seen, tokens.mutable_data_ptr<std::int64_t>(),
+                         [](char byte) { return static_cast<unsigned char>(byte); });
+  const torch::Tensor last = model->forward(tokens)
+                                 .select(1, length - 1)
+                                 .select(0, 0)
+                                 .narrow(0, 0, data::kByteVocabulary)
+                                 .to(torch::kFloat64)
+                                 .contiguous();
+  const double* values = last.const_data_ptr<double>();
+  return {values, values + data::kByteVocabulary};
+}
+
+// An index drawn with probability proportional to exp(logit / temperature).
+std::size_t draw(std::vector<double> logits, double temperature, std::mt19937_64& random) {
+  const double highest = *std::ranges::max_element(logits);
+  if (temperature <= 0) {
+    return static_cast<std::size_t>(std::ranges::find(logits, highest) - logits.begin());
+  }
+  double total = 0;
+  for (double& value : logits) {
+    total += value = std::exp((value - highest) / temperature);
+  }
+  // 53 random bits; the standard distributions may differ between libraries.
+  double left = static_cast<double>(random() >> 11) * 0x1p-53 * total;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    left -= logits[i];
+    if (left < 0) {
+      return i;
+    }
+  }
+  return logits.size() - 1;
+}
+
+// Length of the UTF-8 sequence that starts `bytes`, or 0 when it is none.
+std::size_t utf8_length(std::string_view bytes) {
+  const auto at = [&](std::size_t i) {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u;
+  };
+  const auto follows = [&](std::size_t i) { return (at(i) & 0xc0u) == 0x80u; };
+  const unsigned lead = at(0);
+  if (lead < 0x80) {
+    return 1;
+  }
+  if (lead >= 0xc2 && lead <= 0xdf && follows(1)) {
+    return 2;
+  }
+  const bool overlong_or_surrogate =
+      (lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) > 0x9f);
+  if (lead >= 0xe0 && lead <= 0xef && follows(1) && follows(2) && !overlong_or_surrogate) {
+    return 3;
+  }
+  const bool outside = (lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) > 0x8f);
+  if (lead >= 0xf0 && lead <= 0xf4 && follows(1) && follows(2) && follows(3) && !outside) {
+    return 4;
+  }
+  return 0;
+}
+
+// C1 controls (U+0080 … U+009F) steer terminals too.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 2 && first == 0xc2) {
+    return static_cast<unsigned char>(character[1]) < 0xa0;
+  }
+  return first < 0x20 ? first != '\n' && first != '\t' : first == 0x7f;
+}
+
+std::string escaped(char byte) {
+  char text[5];
+  std::snprintf(text, sizeof text, "\\x%02x", static_cast<unsigned char>(byte));
+  return text;
+}
+
+}  // namespace
+
+std::string sample_text(models::Gpt2& model, std::string_view prompt, const Sampling& sampling) {
+  const torch::NoGradGuard no_gradients;
+  const bool was_training = model->is_training();
+  model->eval();
+  std::mt19937_64 random(sampling.seed);
+  const std::string start(prompt.empty() ? std::string_view("\n") : prompt);
+  std::string text = start;
+  for (std::int64_t i = 0; i < sampling.bytes; ++i) {
+    text += static_cast<char>(draw(next_logits(model, text), sampling.temperature, random));
+  }
+  model->train(was_training);
+  return text.substr(start.size());
+}
+
+std::string printable(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t length = utf8_length(bytes);
+    const std::string_view character = bytes.substr(0, std::max<std::size_t>(1, length));
+    if (length == 0 || is_control(character)) {
+      for (const char byte : character) {
+        text += escaped(byte);
+      }
+    } else {
+      text += character;
+    }
+    bytes.remove_prefix(character.size());
+  }
+  return text;
+}
+
+int generate(const GenerateOptions& options) {
+  const std::string path = options.run_directory + "/weights.safetensors";
+  if (!std::filesystem::exists(path)) {
+    throw UsageError("--run " + options.run_directory +
+                     ": has no weights.safetensors; name the run folder of a finished lockstep "
+                     "train");
+  }
+  const checkpoint::SafetensorsFile file(path);
+  const auto name = file.metadata().find("model");
+  if (name == file.metadata().end()) {
+    throw UsageError(path +
+                     ": does not say of which model it is; expected a file that lockstep "
+                     "train wrote");
+  }
+  models::Gpt2 model(models::config_of(name->second, data::kByteVocabulary));
+  load_weights(file, *model);
+  const std::string text = sample_text(
+      model, options.prompt,
+      {.bytes = options.bytes, .temperature = options.temperature, .seed = options.seed});
+  const std::string shown = printable(options.prompt) + printable(text) + "\n";
+  std::fputs(shown.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace lockstep::train

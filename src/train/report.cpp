@@ -1,0 +1,159 @@
+#include "train/report.h"
+
+#include "train/machine.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace lockstep::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ledger_json(const LedgerBytes& bytes) {
+  return {{"parameters", bytes.parameters},
+          {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer},
+          {"transient_peak", bytes.transient}};
+}
+
+Json memory_json(const Report& report) {
+  Json per_rank = Json::array();
+  for (const RankRecord& rank : report.ranks) {
+    Json entry = ledger_json(rank.held);
+    entry["activations_peak"] = rank.activations_peak;
+    entry["baseline"] = rank.baseline;
+    entry["pss_peak"] = rank.resident_peak;
+    per_rank.push_back(std::move(entry));
+  }
+  return {{"per_rank", std::move(per_rank)}, {"predicted", ledger_json(report.predicted)}};
+}
+
+Json traffic_json(const Report& report) {
+  Json per_rank = Json::array();
+  for (const RankRecord& rank : report.ranks) {
+    per_rank.push_back(
+        {{"sent", rank.sent}, {"received", rank.received}, {"collectives", rank.collectives}});
+  }
+  return {{"per_rank", std::move(per_rank)}, {"predicted", {{"sent", report.predicted_sent}}}};
+}
+
+Json validation_json(const History& history) {
+  Json points = Json::array();
+  for (const ValidationPoint& point : history.validation) {
+    points.push_back({{"step", point.step}, {"loss", point.loss}});
+  }
+  return points;
+}
+
+Json step_ms_json(const std::vector<double>& step_ms) {
+  if (step_ms.empty()) {
+    return {{"median", 0.0}, {"min", 0.0}, {"max", 0.0}};
+  }
+  const auto [least, most] = std::ranges::minmax(step_ms);
+  return {{"median", median(step_ms)}, {"min", least}, {"max", most}};
+}
+
+Json forwards_json(const Report& report) {
+  Json forwards = Json::array();
+  for (const RankRecord& rank : report.ranks) {
+    forwards.push_back(rank.forwards);
+  }
+  return forwards;
+}
+
+void add_configuration(Json& json, const Report& report) {
+  const Options& options = report.options;
+  json["version"] = LOCKSTEP_VERSION;
+  json["command"] = report.command;
+  json["model"] = options.model;
+  json["parameters"] = report.parameters;
+  json["ranks"] = options.ranks;
+  json["hosts"] = 1;
+  json["stage"] = name_of(options.stage);
+  json["precision"] = name_of(options.precision);
+  json["seed"] = options.seed;
+  json["micro_batch"] = options.micro_batch;
+  json["accumulate"] = options.accumulate;
+  json["threads"] = report.threads;
+  json["global_batch_tokens"] = tokens_per_step(options);
+  json["steps"] = options.steps;
+}
+
+void add_speed(Json& json, const Report& report) {
+  const double step_s = median(report.history.step_ms) / 1e3;
+  const auto tokens = static_cast<double>(tokens_per_step(report.options));
+  json["step_ms"] = step_ms_json(report.history.step_ms);
+  json["tokens_per_s"] = step_s > 0 ? tokens / step_s : 0.0;
+  json["model_flops_per_step"] = report.flops_per_step;
+  json["mfu"] = step_s > 0 ? report.flops_per_step / step_s / report.peak_flops : 0.0;
+  json["exposed_comm_ms"] = median(report.history.exposed_ms);
+}
+
+}  // namespace
+
+std::vector<RankRecord> gather_records(Group& group, const RankRecord& mine) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(RankRecord));
+  std::vector<RankRecord> all(static_cast<std::size_t>(group.size()));
+  RankRecord sent = mine;
+  group
+      .all_gather(Span(&sent, kBytes, Dtype::u8),
+                  Span(all.data(), kBytes * group.size(), Dtype::u8), {.name = "records"})
+      .wait();
+  return all;
+}
+
+nlohmann::ordered_json report_json(const Report& report) {
+  Json json;
+  add_configuration(json, report);
+  json["losses"] = report.history.losses;
+  json["grad_norms"] = report.history.grad_norms;
+  json["validation"] = validation_json(report.history);
+  json["skipped_steps"] = report.history.skipped_steps;
+  json["forwards"] = forwards_json(report);
+  json["weights_sha256"] = report.weights_sha256;
+  add_speed(json, report);
+  json["memory"] = memory_json(report);
+  json["traffic"] = traffic_json(report);
+  json["machine"] = {
+      {"cpu", cpu_name()}, {"cores", available_cores()}, {"threads_per_rank", report.threads}};
+  return json;
+}
+
+nlohmann::ordered_json metrics_line(const StepResult& step, std::int64_t tokens) {
+  return {{"step", step.step},
+          {"train/loss", step.loss},
+          {"train/lr", step.learning_rate},
+          {"train/grad_norm", step.grad_norm},
+          {"perf/step_ms", step.ms},
+          {"perf/tokens_per_s", static_cast<double>(tokens) / step.ms * 1e3},
+          {"comm/exposed_ms", step.exposed_ms},
+          {"comm/sent", step.traffic.sent},
+          {"comm/received", step.traffic.received},
+          {"comm/collectives", step.traffic.collectives},
+          {"comm/overlapped", step.overlapped},
+          {"forwards", step.forwards},
+          {"skipped", step.skipped}};
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::string_view name_of(StageName stage) { return stage == StageName::single ? "single" : "ddp"; }
+
+std::string_view name_of(PrecisionName precision) {
+  return precision == PrecisionName::f32 ? "f32" : "bf16";
+}
+
+std::int64_t tokens_per_step(const Options& options) {
+  return options.leaves() * options.micro_batch * options.sequence;
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,83 @@
+// What a run was and did, and its form as report.json (design: "Command line").
+#pragma once
+
+#include "lockstep/group.h"
+#include "train/options.h"
+#include "train/trainer.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::train {
+
+struct ValidationPoint {
+  std::int64_t step = 0;  // steps done when it was measured
+  double loss = 0;        // nats per token
+};
+
+// Bytes of one rank by category.
+struct LedgerBytes {
+  std::int64_t parameters = 0;
+  std::int64_t gradients = 0;
+  std::int64_t optimizer = 0;
+  std::int64_t transient = 0;
+};
+
+// One rank's counts; integers only, so that ranks can exchange it as they are.
+struct RankRecord {
+  LedgerBytes held;
+  std::int64_t activations_peak = 0;
+  std::int64_t baseline = 0;
+  std::int64_t resident_peak = 0;  // less the baseline
+  std::int64_t sent = 0;           // traffic of all steps
+  std::int64_t received = 0;
+  std::int64_t collectives = 0;
+  std::int64_t forwards = 0;  // training forwards of all steps
+};
+
+// Collective: every rank's record, in rank order.
+std::vector<RankRecord> gather_records(Group& group, const RankRecord& mine);
+
+// What happened at each step, as every rank knows it.
+struct History {
+  std::vector<double> losses;
+  std::vector<double> grad_norms;
+  std::vector<double> step_ms;     // without the first step and the one that sampled memory,
+  std::vector<double> exposed_ms;  // when there are others
+  std::vector<ValidationPoint> validation;
+  std::int64_t skipped_steps = 0;
+};
+
+struct Report {
+  std::string command;
+  Options options;
+  int threads = 1;
+  std::int64_t parameters = 0;
+  double flops_per_step = 0;  // of all ranks
+  double peak_flops = 0;      // per second, of all ranks
+  History history;
+  std::string weights_sha256;
+  std::vector<RankRecord> ranks;
+  LedgerBytes predicted;            // per rank
+  std::int64_t predicted_sent = 0;  // per rank, all steps
+};
+
+// Numbers keep round-trip digits; what is not finite becomes null.
+nlohmann::ordered_json report_json(const Report& report);
+
+// One step as a line of metrics.jsonl. `tokens`: of a step, over all ranks.
+nlohmann::ordered_json metrics_line(const StepResult& step, std::int64_t tokens);
+
+// The middle value (the mean of two); 0 when there is none.
+double median(std::vector<double> values);
+
+// Of all ranks.
+std::int64_t tokens_per_step(const Options& options);
+
+std::string_view name_of(StageName stage);
+std::string_view name_of(PrecisionName precision);
+
+}  // namespace lockstep::train

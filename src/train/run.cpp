@@ -1,0 +1,239 @@
+#include "train/run.h"
+
+#include "base/environment.h"
+#include "checkpoint/pending_file.h"
+#include "lockstep/error.h"
+#include "models/registry.h"
+#include "train/console.h"
+#include "train/counting_allocator.h"
+#include "train/generate.h"
+#include "train/machine.h"
+#include "train/memory.h"
+#include "train/report.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
+#include "train/weights.h"
+
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace lockstep::train {
+namespace {
+
+// What rank 0 shows and keeps.
+struct Output {
+  RunFolder folder;
+  Console console;
+};
+
+int choose_threads(const Options& options, int ranks) {
+  if (options.threads) {
+    return *options.threads;
+  }
+  if (options.reproducible) {
+    return 1;
+  }
+  if (const auto shared_out = environment::integer("OMP_NUM_THREADS")) {
+    return static_cast<int>(*shared_out);
+  }
+  return std::max(1, available_cores() / ranks);
+}
+
+// One step of a small model, so that the baseline holds what LibTorch keeps for itself.
+void run_small_step(const Options& options) {
+  models::Gpt2 model(models::config_of("gpt2-tiny", data::kByteVocabulary));
+  if (options.precision == PrecisionName::bf16) {
+    for (const auto& item : model->named_parameters()) {
+      if (!models::keep_f32(item.key())) {
+        item.value().set_data(item.value().to(torch::kBFloat16));
+      }
+    }
+  }
+  const std::int64_t length = std::min(options.sequence, model->config().context);
+  const torch::Tensor tokens =
+      torch::zeros({options.micro_batch, length}, torch::kInt64);  // [B, T]
+  model->loss(tokens, tokens).backward();
+}
+
+std::int64_t measure_baseline(const Options& options) {
+  count_allocations();
+  run_small_step(options);
+  return resident_bytes();
+}
+
+class Run {
+ public:
+  Run(const Options& options, Group& world)
+      : options_(options),
+        threads_(choose_threads(options, world.size())),
+        memory_(measure_baseline(options)),
+        records_(std::move(*world.split(0, world.rank()))),
+        output_(world.rank() == 0
+                    ? std::optional<Output>(Output{RunFolder(options), Console(stdout)})
+                    : std::nullopt),
+        trainer_(options, world) {}
+
+  void train() {
+    show_header();
+    while (trainer_.steps_done() < options_.steps) {
+      record(step());
+      if (options_.eval_every > 0 && trainer_.steps_done() % options_.eval_every == 0) {
+        validate();
+      }
+    }
+    if (options_.steps == 0) {
+      memory_.sample();
+    }
+    if (history_.validation.empty() || history_.validation.back().step != options_.steps) {
+      validate();
+    }
+  }
+
+  void finish() {
+    const WeightDigests digests = digest_weights(*trainer_.model(), trainer_.parallel());
+    verify_replicas(records_, digests);
+    const Report report = make_report(hex(digests.weights));
+    if (!output_) {
+      return;
+    }
+    save_weights(output_->folder.file("weights.safetensors"), options_.model, *trainer_.model(),
+                 trainer_.parallel());
+    const std::string text = report_json(report).dump(1) + "\n";
+    checkpoint::write_text(output_->folder.file("report.json"), text);
+    if (!options_.report.empty()) {
+      checkpoint::write_text(options_.report, text);
+    }
+    show_outcome(report);
+  }
+
+ private:
+  // Memory is looked at in the second step, when the first has set everything up.
+  bool samples_memory() const {
+    return trainer_.steps_done() == std::min<std::int64_t>(1, options_.steps - 1);
+  }
+
+  StepResult step() {
+    if (!samples_memory()) {
+      return trainer_.step();
+    }
+    return trainer_.step([this](Moment moment) {
+      moment == Moment::before_forward ? memory_.begin() : memory_.sample();
+    });
+  }
+
+  void record(const StepResult& step) {
+    history_.losses.push_back(step.loss);
+    history_.grad_norms.push_back(step.grad_norm);
+    history_.skipped_steps += step.skipped ? 1 : 0;
+    // The first step sets things up and the second samples memory: neither tells the speed.
+    if (step.step > 1 || options_.steps <= 2) {
+      history_.step_ms.push_back(step.ms);
+      history_.exposed_ms.push_back(step.exposed_ms);
+    }
+    mine_.sent += step.traffic.sent;
+    mine_.received += step.traffic.received;
+    mine_.collectives += step.traffic.collectives;
+    mine_.forwards += step.forwards;
+    if (output_) {
+      output_->folder.add_metrics(metrics_line(step, tokens_per_step(options_)));
+      output_->console.step(step, options_);
+    }
+  }
+
+  void validate() {
+    if (options_.eval_batches == 0) {
+      return;
+    }
+    const ValidationPoint point{trainer_.steps_done(), trainer_.validate(records_)};
+    history_.validation.push_back(point);
+    if (output_) {
+      output_->folder.add_metrics({{"step", point.step}, {"eval/loss", point.loss}});
+      output_->console.validation(point);
+    }
+  }
+
+  LedgerBytes held() const {
+    const HeldBytes bytes = const_cast<Trainer&>(trainer_).parallel().held();
+    return {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.transient};
+  }
+
+  Report make_report(std::string hash) {
+    mine_.held = held();
+    mine_.activations_peak = memory_.activations_peak();
+    mine_.baseline = memory_.baseline();
+    mine_.resident_peak = memory_.resident_peak();
+    const models::Gpt2Config& config = trainer_.model()->config();
+    Report report;
+    report.command = command_line();
+    report.options = options_;
+    report.threads = threads_;
+    report.parameters = models::parameter_count(config);
+    report.flops_per_step = models::flops(config, tokens_per_step(options_), options_.sequence);
+    report.peak_flops = matmul_peak({.bf16 = options_.precision == PrecisionName::bf16}) *
+                        static_cast<double>(options_.ranks);
+    report.history = history_;
+    report.weights_sha256 = std::move(hash);
+    report.ranks = gather_records(records_, mine_);
+    return report;
+  }
+
+  void show_header() {
+    if (!output_) {
+      return;
+    }
+    if (const auto& note = trainer_.tokens().note()) {
+      output_->console.note(*note);
+    }
+    const data::Split split = data::split(trainer_.tokens().ids());
+    output_->console.header(
+        {.options = options_,
+         .threads = threads_,
+         .parameters = models::parameter_count(trainer_.model()->config()),
+         .training_tokens = static_cast<std::int64_t>(split.training.size()),
+         .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
+         .predicted = held(),
+         .sent_per_step = 0,
+         .run_folder = output_->folder.path()});
+  }
+
+  void show_outcome(const Report& report) {
+    Console& console = output_->console;
+    if (options_.sample_bytes > 0) {
+      const std::string text = sample_text(
+          trainer_.model(), "",
+          {.bytes = options_.sample_bytes, .seed = static_cast<std::uint64_t>(options_.seed)});
+      console.note("\nsample:\n" + printable(text) + "\n");
+    }
+    console.note("weights     sha256 " + report.weights_sha256 +
+                 (options_.ranks > 1
+                      ? ", bit-identical on all " + std::to_string(options_.ranks) + " ranks"
+                      : ""));
+    console.note("files in    " + output_->folder.path());
+  }
+
+  Options options_;
+  int threads_;
+  MemoryWatch memory_;
+  Group records_;  // what is not the engine's goes here
+  std::optional<Output> output_;
+  Trainer trainer_;
+  History history_;
+  RankRecord mine_;
+};
+
+}  // namespace
+
+int run(const Options& options, Group world) {
+  keep_freed_memory();
+  at::set_num_threads(choose_threads(options, world.size()));
+  Run one(options, world);
+  one.train();
+  one.finish();
+  return 0;
+}
+
+}  // namespace lockstep::train

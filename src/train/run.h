@@ -1,0 +1,16 @@
+// `lockstep train` on one rank.
+#pragma once
+
+#include "lockstep/group.h"
+#include "train/options.h"
+
+namespace lockstep::train {
+
+// Trains as asked, verifies that all ranks end with the same weights, leaves the run folder and the
+// report. Collective. Rank 0 prints to stdout. Returns the exit code; throws UsageError for what
+// can't be done as asked, Error when replicas differ, GroupError when ranks fail.
+//
+// Changes the process: LibTorch's number of threads and CPU allocator, malloc's thresholds.
+int run(const Options& options, Group world);
+
+}  // namespace lockstep::train

@@ -1,0 +1,60 @@
+#include "train/run_folder.h"
+
+#include "checkpoint/pending_file.h"
+#include "lockstep/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+namespace lockstep::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string default_folder(const Options& options) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+  const std::string stage = options.stage == StageName::single ? "single" : "ddp";
+  const std::string base = std::string("runs/") + date + "-" + options.model + "-" + stage;
+  std::string path = base;
+  for (int other = 2; fs::exists(path); ++other) {  // two runs begun in one second
+    path = base + "-" + std::to_string(other);
+  }
+  return path;
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    throw SystemError("--run " + path + ": can't be made: " + error.message());
+  }
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const Options& options)
+    : path_(options.run_directory.empty() ? default_folder(options) : options.run_directory) {
+  make_folder(path_);
+  checkpoint::write_text(file("config.toml"), to_toml(options));
+  metrics_.open(file("metrics.jsonl"), std::ios::trunc);
+  if (!metrics_) {
+    throw SystemError(file("metrics.jsonl") + ": can't be opened: " + std::strerror(errno));
+  }
+}
+
+void RunFolder::add_metrics(const nlohmann::ordered_json& line) {
+  metrics_ << line.dump() + "\n" << std::flush;
+  if (!metrics_) {
+    throw SystemError(file("metrics.jsonl") + ": writing failed: " + std::strerror(errno));
+  }
+}
+
+}  // namespace lockstep::train

@@ -1,0 +1,32 @@
+// The folder that a run leaves behind: config.toml, metrics.jsonl, report.json,
+// weights.safetensors.
+#pragma once
+
+#include "train/options.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace lockstep::train {
+
+class RunFolder {
+ public:
+  // Creates the folder options.run_directory, or runs/<date>-<time>-<model>-<stage> when that is
+  // empty, and writes config.toml. Throws SystemError naming what can't be made.
+  explicit RunFolder(const Options& options);
+
+  const std::string& path() const { return path_; }
+  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+  // Appends one line to metrics.jsonl, which begins empty; a reader sees whole lines. Throws
+  // SystemError.
+  void add_metrics(const nlohmann::ordered_json& line);
+
+ private:
+  std::string path_;
+  std::ofstream metrics_;
+};
+
+}  // namespace lockstep::train

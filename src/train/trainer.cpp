@@ -1,0 +1,157 @@
+#include "train/trainer.h"
+
+#include "base/environment.h"
+#include "base/invariant.h"
+#include "lockstep/error.h"
+#include "models/registry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Rank 0 writes the cache that the others then read; a bad file is an error on every rank.
+data::Tokens open_tokens(const Options& options, Group& world) {
+  const data::TextSource source = data::inspect(data::resolve(options.data));
+  const std::string folder = environment::cache_directory();
+  if (world.rank() == 0) {
+    data::Tokens tokens = data::Tokens::open(source, folder);
+    world.barrier({.name = "token cache"});
+    return tokens;
+  }
+  world.barrier({.name = "token cache"});
+  return data::Tokens::open(source, folder);
+}
+
+std::optional<data::Windows> validation_windows(const Options& options, const data::Split& split) {
+  if (options.eval_batches == 0) {
+    return std::nullopt;
+  }
+  return data::Windows(split.validation, options.sequence, "validation");
+}
+
+models::Gpt2 make_model(const Options& options) {
+  models::Gpt2Config config = models::config_of(options.model, data::kByteVocabulary);
+  if (options.sequence > config.context) {
+    throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
+                     " has a context of " + std::to_string(config.context) +
+                     "; give --seq at most that");
+  }
+  config.dropout = options.dropout;
+  torch::manual_seed(static_cast<std::uint64_t>(options.seed));
+  return models::Gpt2(config);
+}
+
+ParallelOptions engine_options(const Options& options) {
+  ParallelOptions result;
+  result.stage = options.stage == StageName::single ? Stage::single : Stage::ddp;
+  result.precision = options.precision == PrecisionName::f32
+                         ? Precision::f32()
+                         : Precision::bf16_mixed(models::keep_f32);
+  result.bucket_mb = options.bucket_mb;
+  result.overlap = options.overlap;
+  result.reproducible = options.reproducible;
+  result.seed = static_cast<std::uint64_t>(options.seed);
+  return result;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Options& options, Group& world)
+    : options_(options),
+      world_(world),
+      tokens_(open_tokens(options, world)),
+      split_(data::split(tokens_.ids())),
+      training_(split_.training, options.sequence, "training"),
+      validation_(validation_windows(options, split_)),
+      grid_({.windows = training_.count(),
+             .leaves = options.leaves(),
+             .micro_batch = options.micro_batch},
+            static_cast<std::uint64_t>(options.seed)),
+      model_(make_model(options)),
+      parallel_(model_, world, engine_options(options)),
+      optimizer_(parallel_.adamw({.lr = options.learning_rate,
+                                  .weight_decay = options.weight_decay,
+                                  .decays = models::decays})),
+      schedule_{
+          .peak = options.learning_rate, .warmup = options.warmup_steps(), .steps = options.steps} {
+}
+
+StepResult Trainer::step(const OnMoment& on_moment) {
+  const auto tell = [&](Moment moment) {
+    if (on_moment) {
+      on_moment(moment);
+    }
+  };
+  const auto start = Clock::now();
+  const Traffic before = world_.traffic();
+  const std::int64_t forwards_before = model_->forwards();
+  StepResult result;
+  result.step = next_step_++;
+  result.learning_rate = learning_rate(schedule_, result.step);
+  optimizer_.set_lr(result.learning_rate);
+
+  std::vector<double> losses;
+  for (const MicroStep& micro : parallel_.micro_steps(options_.accumulate)) {
+    const Batch batch = make_batch(training_, grid_.windows_of(result.step, micro.leaf));
+    tell(Moment::before_forward);
+    const torch::Tensor loss = model_->loss(batch.tokens, batch.targets);  // scalar, f32
+    tell(Moment::after_forward);
+    losses.push_back(loss.item<double>());
+    loss.backward();
+    tell(Moment::after_backward);
+  }
+  result.grad_norm =
+      options_.clip > 0 ? parallel_.clip_grad_norm(options_.clip) : parallel_.grad_norm();
+  optimizer_.step();
+  result.loss = parallel_.mean_loss(losses);
+
+  const Traffic after = world_.traffic();
+  result.traffic = {after.sent - before.sent, after.received - before.received,
+                    after.collectives - before.collectives};
+  result.forwards = model_->forwards() - forwards_before;
+  result.exposed_ms = parallel_.last_step().exposed_ms;
+  result.skipped = parallel_.last_step().skipped;
+  result.overlapped = parallel_.last_step().first_bucket_before_last_hook;
+  result.ms = ms_since(start);
+  return result;
+}
+
+double Trainer::validate(Group& group) {
+  LOCKSTEP_INVARIANT(validation_.has_value(), ==, true);
+  const torch::NoGradGuard no_gradients;
+  model_->eval();
+  const std::int64_t available = validation_->count();
+  const std::int64_t size = options_.micro_batch;
+  const std::int64_t chosen = std::min(available, options_.eval_batches * size);
+  const std::int64_t batches = (chosen + size - 1) / size;
+  // Every slot is written by one rank and zero on the others, so that the sum is exact and the
+  // order of the additions below is the same for every number of ranks.
+  std::vector<double> sums(static_cast<std::size_t>(batches), 0.0);
+  for (std::int64_t i = group.rank(); i < batches; i += group.size()) {
+    std::vector<std::int64_t> windows;
+    for (std::int64_t j = i * size; j < std::min(chosen, (i + 1) * size); ++j) {
+      windows.push_back(j * available / chosen);
+    }
+    const Batch batch = make_batch(*validation_, windows);
+    sums[static_cast<std::size_t>(i)] = model_->loss(batch.tokens, batch.targets).item<double>() *
+                                        static_cast<double>(windows.size());
+  }
+  model_->train();
+  group.all_reduce(Span(std::span<double>(sums)), {.name = "validation"}).wait();
+  double total = 0;
+  for (const double sum : sums) {
+    total += sum;
+  }
+  return total / static_cast<double>(chosen);
+}
+
+}  // namespace lockstep::train

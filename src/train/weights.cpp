@@ -1,0 +1,128 @@
+#include "train/weights.h"
+
+#include "base/invariant.h"
+#include "lockstep/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+using ByName = std::map<std::string, torch::Tensor>;  // std::string compares bytewise
+
+ByName parameters_of(torch::nn::Module& model) {
+  ByName result;
+  for (const auto& item : model.named_parameters()) {
+    result.emplace(item.key(), item.value().detach());
+  }
+  return result;
+}
+
+ByName full_weights_of(torch::nn::Module& model, const Parallel& parallel) {
+  ByName result;
+  for (const auto& item : model.named_parameters()) {
+    result.emplace(item.key(), parallel.full_parameter(item.key()).detach().contiguous());
+  }
+  return result;
+}
+
+Digest digest_of(const ByName& tensors) {
+  Sha256 hash;
+  for (const auto& [name, tensor] : tensors) {
+    std::vector<std::int64_t> shape{tensor.dim()};
+    shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+    hash.update(name.c_str(), name.size() + 1);
+    hash.update(shape.data(), shape.size() * sizeof(std::int64_t));
+    hash.update(tensor.const_data_ptr(), tensor.nbytes());
+  }
+  return hash.finish();
+}
+
+bool all_f32(const ByName& tensors) {
+  return std::ranges::all_of(
+      tensors, [](const auto& entry) { return entry.second.scalar_type() == torch::kFloat32; });
+}
+
+std::string shape_text(torch::IntArrayRef shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+void load_one(const checkpoint::SafetensorsFile& file, const std::string& name,
+              const torch::Tensor& parameter) {
+  const auto found = file.tensors().find(name);
+  if (found == file.tensors().end()) {
+    throw Error(file.path() + ": has no parameter '" + name + "'; is it of this model?");
+  }
+  const checkpoint::NamedTensor& saved = found->second;
+  if (torch::IntArrayRef(saved.shape) != parameter.sizes() || saved.dtype != Dtype::f32) {
+    throw Error(file.path() + ": parameter '" + name + "': expected f32 " +
+                shape_text(parameter.sizes()) + ", found " + std::string(name_of(saved.dtype)) +
+                " " + shape_text(saved.shape));
+  }
+  std::memcpy(parameter.mutable_data_ptr(), saved.data, static_cast<std::size_t>(saved.bytes()));
+}
+
+}  // namespace
+
+WeightDigests digest_weights(torch::nn::Module& model, const Parallel& parallel) {
+  WeightDigests digests;
+  digests.weights = digest_of(full_weights_of(model, parallel));
+  const ByName parameters = parameters_of(model);
+  // In f32 the parameters are the full weights; hashing them again would show nothing new.
+  digests.parameters = all_f32(parameters) ? digests.weights : digest_of(parameters);
+  return digests;
+}
+
+void verify_replicas(Group& group, const WeightDigests& mine) {
+  constexpr std::size_t kBytes = 2 * sizeof(Digest);
+  static_assert(sizeof(WeightDigests) == kBytes);
+  const auto ranks = static_cast<std::size_t>(group.size());
+  std::vector<WeightDigests> all(ranks);
+  WeightDigests sent = mine;
+  group
+      .all_gather(Span(&sent, kBytes, Dtype::u8),
+                  Span(all.data(), static_cast<std::int64_t>(kBytes * ranks), Dtype::u8),
+                  {.name = "weight hashes"})
+      .wait();
+  std::string differing;
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    const bool weights = all[rank].weights != all[0].weights;
+    if (weights || all[rank].parameters != all[0].parameters) {
+      differing += ", rank " + std::to_string(rank) + " has " +
+                   hex(weights ? all[rank].weights : all[rank].parameters) +
+                   (weights ? "" : " (its parameters, in their own dtype)");
+    }
+  }
+  if (!differing.empty()) {
+    throw Error("replicas differ after training: rank 0 has " + hex(all[0].weights) + differing +
+                "; the weights of this run can't be trusted: run again, and report it if it "
+                "happens twice");
+  }
+}
+
+void save_weights(const std::string& path, const std::string& model_name, torch::nn::Module& model,
+                  const Parallel& parallel) {
+  const ByName weights = full_weights_of(model, parallel);
+  std::vector<checkpoint::NamedTensor> tensors;
+  for (const auto& [name, tensor] : weights) {
+    LOCKSTEP_INVARIANT(tensor.element_size(), ==, 4);
+    tensors.push_back({name, Dtype::f32, tensor.sizes().vec(), tensor.const_data_ptr()});
+  }
+  checkpoint::write_safetensors(path, std::move(tensors),
+                                {{"format", "pt"}, {"model", model_name}});
+}
+
+void load_weights(const checkpoint::SafetensorsFile& file, torch::nn::Module& model) {
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    load_one(file, name, parameter);
+  }
+}
+
+}  // namespace lockstep::train

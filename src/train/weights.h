@@ -1,0 +1,40 @@
+// The trained weights as a whole: their hash, the proof that replicas agree, their file.
+#pragma once
+
+#include "checkpoint/safetensors.h"
+#include "lockstep/group.h"
+#include "lockstep/parallel.h"
+#include "train/sha256.h"
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace lockstep::train {
+
+struct WeightDigests {
+  // Of the full fp32 weights (the masters under bf16), in bytewise name order, each as: its name
+  // and a zero byte; the number of dimensions and each dimension as little-endian i64; its values
+  // as little-endian f32. Hangs on the weights only, not on stage, ranks or layout.
+  Digest weights{};
+  // The same over the parameters that forward uses, in their own dtype.
+  Digest parameters{};
+};
+
+// Of what this rank holds.
+WeightDigests digest_weights(torch::nn::Module& model, const Parallel& parallel);
+
+// Collective. Throws Error on every rank, naming ranks and hashes, unless all ranks hold the same
+// bits.
+void verify_replicas(Group& group, const WeightDigests& mine);
+
+// Writes the full fp32 weights by name as safetensors, with `model_name` in the metadata ("model").
+// Throws SystemError naming the file.
+void save_weights(const std::string& path, const std::string& model_name, torch::nn::Module& model,
+                  const Parallel& parallel);
+
+// Copies the weights of a file into an f32 model, in place. Throws Error naming file, parameter,
+// expected and found shape when they do not match.
+void load_weights(const checkpoint::SafetensorsFile& file, torch::nn::Module& model);
+
+}  // namespace lockstep::train
