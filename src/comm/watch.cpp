@@ -45,9 +45,13 @@ bool Watch::behind(int rank, const Needs& needs) const {
          (control_.issued(rank) < needs.issued || control_.stepped(rank) < needs.stepped);
 }
 
+bool Watch::silent(int rank, const Needs& needs, std::int64_t now) const {
+  const std::int64_t sign_ns = std::max(control_.last_seen_ns(rank), needs.since_ns);
+  return now - sign_ns > std::chrono::nanoseconds(deadline_).count();
+}
+
 std::optional<Failure> Watch::look(const Needs& needs) const {
   const std::int64_t now = now_ns();
-  const std::int64_t deadline_ns = std::chrono::nanoseconds(deadline_).count();
   bool late = false;
   for (int r = 0; r < control_.ranks(); ++r) {
     if (!behind(r, needs)) {
@@ -60,7 +64,7 @@ std::optional<Failure> Watch::look(const Needs& needs) const {
     if (dead(r)) {
       return lost(r, "died", describe_briefly(*needs.operation));
     }
-    late = late || now - std::max(control_.last_seen_ns(r), needs.since_ns) > deadline_ns;
+    late = late || silent(r, needs, now);
   }
   return late ? std::optional(timed_out(needs, now)) : std::nullopt;
 }
@@ -89,7 +93,7 @@ Failure Watch::timed_out(const Needs& needs, std::int64_t now) const {
       << describe_briefly(*needs.operation)
       << " and a peer gave no sign of life for the deadline of " << deadline_.count() << " ms";
   for (int r = 0; r < control_.ranks(); ++r) {
-    if (behind(r, needs)) {
+    if (behind(r, needs) && silent(r, needs, now)) {  // others wait for the silent ones, too
       out << "; " << last_words(r, now) << process_state(r);
     }
   }

@@ -39,6 +39,7 @@ class Watch {
 
  private:
   bool behind(int rank, const Needs& needs) const;
+  bool silent(int rank, const Needs& needs, std::int64_t now) const;
   bool dead(int rank) const;
   Failure lost(int rank, const std::string& how, const std::string& needed_for) const;
   Failure timed_out(const Needs& needs, std::int64_t now) const;

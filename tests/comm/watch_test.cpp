@@ -1,0 +1,195 @@
+#include "comm/watch.h"
+
+#include "comm/worlds.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <regex>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::run_ranks;
+using testing::text_of;
+using testing::threw;
+
+void expect_match(const std::string& text, const std::string& pattern) {
+  EXPECT_TRUE(std::regex_search(text, std::regex(pattern))) << text;
+}
+
+// Ranks other than `late` run the body; `late` comes when they are through.
+testing::Outcomes with_late_rank(std::vector<Group>& groups, int late,
+                                 const std::function<void(Group&)>& body) {
+  std::atomic<std::size_t> through = 0;
+  return run_ranks(groups, [&](Group& group) {
+    if (group.rank() == late) {
+      while (through + 1 < groups.size()) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+      return;
+    }
+    try {
+      body(group);
+    } catch (...) {
+      ++through;
+      throw;
+    }
+    ++through;
+  });
+}
+
+TEST(Watch, H42_a_deadline_names_who_is_behind_and_what_it_did_last) {
+  auto groups = Group::of_threads(3, {.deadline = milliseconds(300)});
+  testing::on_ranks(groups, [](Group& group) { group.barrier({.name = "start"}); });
+  const auto begin = steady_clock::now();
+  const auto outcomes = with_late_rank(groups, 2, [](Group& group) {
+    std::vector<float> values(1000);
+    group.all_reduce(std::span(values), {.name = "bucket 3"}).wait();
+  });
+  const auto took = steady_clock::now() - begin;
+  EXPECT_GE(took, milliseconds(300));
+  EXPECT_LT(took, milliseconds(5000));
+  for (int r = 0; r < 2; ++r) {
+    const auto& outcome = outcomes[static_cast<std::size_t>(r)];
+    EXPECT_TRUE(threw<TimedOut>(outcome)) << text_of(outcome);
+    expect_match(text_of(outcome),
+                 R"(waits for 'bucket 3' \(all_reduce f32\[1000\], #2\).*deadline of 300 ms; )"
+                 R"(rank 2: last left 'start' \(barrier, #1\) 0\.\d s ago)");
+  }
+}
+
+TEST(Watch, a_rank_inside_an_operation_is_told_apart_from_one_that_left_it) {
+  auto groups = Group::of_threads(2, {.deadline = milliseconds(300)});
+  std::atomic<bool> over = false;
+  const auto outcomes = run_ranks(groups, [&](Group& group) {
+    std::vector<float> values(10);
+    Work work = group.all_reduce(std::span(values), {.name = "issued"});
+    if (group.rank() == 1) {
+      while (!over) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
+      work.wait();
+      return;
+    }
+    try {
+      work.wait();
+      group.barrier();
+    } catch (...) {
+      over = true;
+      throw;
+    }
+  });
+  EXPECT_TRUE(threw<TimedOut>(outcomes[0]));
+  expect_match(text_of(outcomes[0]),
+               R"(rank 1: last entered 'issued' \(all_reduce f32\[10\], #1\))");
+}
+
+TEST(Watch, a_rank_that_never_entered_is_said_so) {
+  auto groups = Group::of_threads(2, {.deadline = milliseconds(200)});
+  const auto outcomes = with_late_rank(groups, 1, [](Group& group) { group.barrier(); });
+  EXPECT_TRUE(threw<TimedOut>(outcomes[0]));
+  expect_match(text_of(outcomes[0]), "rank 1: has entered no operation");
+}
+
+// A rank that computes longer than the deadline is no failure as long as nobody waits that long.
+TEST(Watch, the_deadline_starts_with_the_wait) {
+  auto groups = Group::of_threads(2, {.deadline = milliseconds(400)});
+  testing::on_ranks(groups, [](Group& group) {
+    group.barrier();
+    std::this_thread::sleep_for(milliseconds(600 + 100 * group.rank()));
+    group.barrier();
+  });
+}
+
+// A rank that waits itself gives signs of life.
+TEST(Watch, only_the_silent_rank_times_out) {
+  auto groups = Group::of_threads(3, {.deadline = milliseconds(300)});
+  const auto outcomes = with_late_rank(groups, 0, [](Group& group) {
+    if (group.rank() == 2) {
+      std::this_thread::sleep_for(milliseconds(200));
+    }
+    group.barrier();
+  });
+  for (const std::size_t r : {1u, 2u}) {
+    EXPECT_TRUE(threw<TimedOut>(outcomes[r]));
+    EXPECT_EQ(text_of(outcomes[r]).find("; rank 2"), std::string::npos) << text_of(outcomes[r]);
+    expect_match(text_of(outcomes[r]), "; rank 0: ");
+  }
+}
+
+TEST(Watch, a_handle_destroyed_early_is_a_lost_peer) {
+  auto groups = Group::of_threads(3, {.deadline = std::chrono::seconds(60)});
+  const auto begin = steady_clock::now();
+  const auto outcomes = run_ranks(groups, [](Group& group) {
+    group.barrier({.name = "together"});
+    if (group.rank() == 1) {
+      const Group gone = std::move(group);
+      return;
+    }
+    group.barrier({.name = "apart"});
+  });
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(outcomes[1], nullptr);
+  for (const std::size_t r : {0u, 2u}) {
+    EXPECT_TRUE(threw<PeerLost>(outcomes[r])) << text_of(outcomes[r]);
+    expect_match(
+        text_of(outcomes[r]),
+        R"(rank 1 left \(its handle was destroyed; every rank must make the same calls\) )"
+        R"(while rank \d needs it for 'apart' \(barrier, #2\); rank 1: last left 'together')");
+    try {
+      std::rethrow_exception(outcomes[r]);
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), 1);
+    }
+  }
+}
+
+// What one rank does last, others need not have seen when it goes.
+TEST(Watch, leaving_after_the_last_operation_is_no_loss) {
+  for (int round = 0; round < 30; ++round) {
+    auto groups = Group::of_threads(4, {.deadline = std::chrono::seconds(60)});
+    testing::on_ranks(groups, [](Group& group) {
+      const auto memory = group.allocate_symmetric(4096, "last");
+      group.all_reduce(memory.span(0, 1024, Dtype::f32)).wait();
+      const Group gone = std::move(group);
+    });
+  }
+}
+
+TEST(Watch, H42_the_deadline_bounds_sub_groups) {
+  auto groups = Group::of_threads(4, {.deadline = milliseconds(300)});
+  const auto outcomes = run_ranks(groups, [](Group& group) {
+    auto half = group.split(group.rank() / 2, group.rank());
+    EXPECT_EQ(half->deadline(), milliseconds(300));
+    if (group.rank() == 3) {
+      std::this_thread::sleep_for(milliseconds(1500));
+      return;
+    }
+    half->barrier();
+  });
+  EXPECT_EQ(outcomes[0], nullptr);
+  EXPECT_EQ(outcomes[1], nullptr);
+  EXPECT_TRUE(threw<TimedOut>(outcomes[2])) << text_of(outcomes[2]);
+  expect_match(text_of(outcomes[2]), "group 'world/1': rank 0 waits for barrier .#1.*rank 1: ");
+}
+
+TEST(Watch, H42_the_deadline_bounds_allocation_and_splitting) {
+  for (const bool allocate : {true, false}) {
+    auto groups = Group::of_threads(2, {.deadline = milliseconds(300)});
+    const auto outcomes = with_late_rank(groups, 1, [&](Group& group) {
+      if (allocate) {
+        group.allocate_symmetric(64, "gradients");
+      } else {
+        group.split(0, 0);
+      }
+    });
+    EXPECT_TRUE(threw<TimedOut>(outcomes[0])) << text_of(outcomes[0]);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
