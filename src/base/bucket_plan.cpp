@@ -33,6 +33,7 @@ BucketSizes bucket_sizes_of(double mb) {
   LOCKSTEP_INVARIANT(mb, >=, 0.0);
   BucketSizes sizes;
   sizes.bytes = static_cast<std::int64_t>(std::llround(mb * 1e6));
+  sizes.first_bytes = std::min(sizes.first_bytes, sizes.bytes / 4);
   return sizes;
 }
 

@@ -21,7 +21,8 @@ struct BucketSizes {
 std::vector<std::vector<std::size_t>> plan_buckets(std::span<const std::int64_t> member_bytes,
                                                    const BucketSizes& sizes);
 
-// The BucketSizes of `--bucket-mb mb` (1 MB = 1e6 bytes).
+// The BucketSizes of `--bucket-mb mb` (1 MB = 1e6 bytes): the first bucket holds 1 MB, or a quarter
+// of the others when that is less.
 BucketSizes bucket_sizes_of(double mb);
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ std::string plural(std::int64_t count, const char* thing) {
   return grouped(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-std::string ledger_table(const LedgerBytes& bytes) {
+std::string ledger_table(const plan::Ledger& bytes) {
   const std::array columns{
       std::pair{"parameters", bytes.parameters}, std::pair{"gradients", bytes.gradients},
       std::pair{"optimizer", bytes.optimizer}, std::pair{"transient", bytes.transient},
@@ -43,10 +43,10 @@ std::string ledger_table(const LedgerBytes& bytes) {
 }
 
 std::string batch_text(const Options& options) {
-  return plural(options.ranks, "rank") + " x " + plural(options.accumulate, "micro-batch") +
-         (options.accumulate == 1 ? "" : "es") + " of " + plural(options.micro_batch, "sequence") +
-         " of " + plural(options.sequence, "token") + " = " +
-         plural(tokens_per_step(options), "token") + " per step";
+  return plural(options.ranks, "rank") + " x " + grouped(options.accumulate) +
+         (options.accumulate == 1 ? " micro-batch of " : " micro-batches of ") +
+         plural(options.micro_batch, "sequence") + " of " + plural(options.sequence, "token") +
+         " = " + plural(tokens_per_step(options), "token") + " per step";
 }
 
 std::string bar(double done) {
@@ -127,8 +127,10 @@ void Console::header(const Header& header) {
         line_of("data", options.data + ": " + grouped(header.training_tokens) +
                             " tokens to train on, " + grouped(header.validation_tokens) +
                             " for validation") +
-        line_of("batch", batch_text(options)) + ledger_table(header.predicted) +
-        line_of("to move", bytes_text(header.sent_per_step) + " sent per rank and step") +
+        line_of("batch", batch_text(options)) + ledger_table(header.predicted.ledger) +
+        line_of("to move", bytes_text(header.predicted.step.sent) + " sent, " +
+                               bytes_text(header.predicted.step.received) +
+                               " received per rank and step") +
         line_of("run folder", header.run_folder));
 }
 

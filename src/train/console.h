@@ -17,8 +17,7 @@ struct Header {
   std::int64_t parameters = 0;
   std::int64_t training_tokens = 0;
   std::int64_t validation_tokens = 0;
-  LedgerBytes predicted;
-  std::int64_t sent_per_step = 0;  // bytes, per rank
+  Prediction predicted;
   std::string run_folder;
 };
 

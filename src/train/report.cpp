@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ledger_json(const LedgerBytes& bytes) {
+Json ledger_json(const plan::Ledger& bytes) {
   return {{"parameters", bytes.parameters},
           {"gradients", bytes.gradients},
           {"optimizer", bytes.optimizer},
@@ -27,7 +27,12 @@ Json memory_json(const Report& report) {
     entry["pss_peak"] = rank.resident_peak;
     per_rank.push_back(std::move(entry));
   }
-  return {{"per_rank", std::move(per_rank)}, {"predicted", ledger_json(report.predicted)}};
+  // Activations have no formula yet, and what is resident hangs on them.
+  Json predicted = ledger_json(report.predicted.ledger);
+  for (const char* unknown : {"activations_peak", "baseline", "pss_peak"}) {
+    predicted[unknown] = nullptr;
+  }
+  return {{"per_rank", std::move(per_rank)}, {"predicted", std::move(predicted)}};
 }
 
 Json traffic_json(const Report& report) {
@@ -36,7 +41,8 @@ Json traffic_json(const Report& report) {
     per_rank.push_back(
         {{"sent", rank.sent}, {"received", rank.received}, {"collectives", rank.collectives}});
   }
-  return {{"per_rank", std::move(per_rank)}, {"predicted", {{"sent", report.predicted_sent}}}};
+  const std::int64_t sent = report.predicted.step.sent * report.options.steps;
+  return {{"per_rank", std::move(per_rank)}, {"predicted", {{"sent", sent}}}};
 }
 
 Json validation_json(const History& history) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "lockstep/group.h"
+#include "lockstep/plan.h"
 #include "train/options.h"
+#include "train/prediction.h"
 #include "train/trainer.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,17 +20,9 @@ struct ValidationPoint {
   double loss = 0;        // nats per token
 };
 
-// Bytes of one rank by category.
-struct LedgerBytes {
-  std::int64_t parameters = 0;
-  std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;
-  std::int64_t transient = 0;
-};
-
 // One rank's counts; integers only, so that ranks can exchange it as they are.
 struct RankRecord {
-  LedgerBytes held;
+  plan::Ledger held;
   std::int64_t activations_peak = 0;
   std::int64_t baseline = 0;
   std::int64_t resident_peak = 0;  // less the baseline
@@ -61,8 +55,7 @@ struct Report {
   History history;
   std::string weights_sha256;
   std::vector<RankRecord> ranks;
-  LedgerBytes predicted;            // per rank
-  std::int64_t predicted_sent = 0;  // per rank, all steps
+  Prediction predicted;
 };
 
 // Numbers keep round-trip digits; what is not finite becomes null.

@@ -156,8 +156,8 @@ class Run {
     }
   }
 
-  LedgerBytes held() const {
-    const HeldBytes bytes = const_cast<Trainer&>(trainer_).parallel().held();
+  plan::Ledger held() {
+    const HeldBytes bytes = trainer_.parallel().held();
     return {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.transient};
   }
 
@@ -178,6 +178,7 @@ class Run {
     report.history = history_;
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
+    report.predicted = predict(*trainer_.model(), options_);
     return report;
   }
 
@@ -195,8 +196,7 @@ class Run {
          .parameters = models::parameter_count(trainer_.model()->config()),
          .training_tokens = static_cast<std::int64_t>(split.training.size()),
          .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
-         .predicted = held(),
-         .sent_per_step = 0,
+         .predicted = predict(*trainer_.model(), options_),
          .run_folder = output_->folder.path()});
   }
 

@@ -1,0 +1,43 @@
+#include "train/prediction.h"
+
+#include "models/registry.h"
+#include "optim/norm.h"
+
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+std::vector<plan::Parameter> parameters_of(const torch::nn::Module& model,
+                                           PrecisionName precision) {
+  std::vector<plan::Parameter> parameters;
+  for (const auto& item : model.named_parameters()) {
+    const bool narrow = precision == PrecisionName::bf16 && !models::keep_f32(item.key());
+    parameters.push_back({.elements = item.value().numel(),
+                          .dtype = narrow ? Dtype::bf16 : Dtype::f32,
+                          .trainable = item.value().requires_grad()});
+  }
+  return parameters;
+}
+
+}  // namespace
+
+Prediction predict(const torch::nn::Module& model, const Options& options) {
+  const auto parameters = parameters_of(model, options.precision);
+  const plan::Training training{
+      .stage = options.stage == StageName::single ? Stage::single : Stage::ddp,
+      .ranks = options.ranks,
+      .micro_batches = options.accumulate,
+      .reproducible = options.reproducible,
+      .bucket_mb = options.bucket_mb};
+  // The ranks decide on a step by the norm's digits, a flag for what is not finite, and one count
+  // per parameter.
+  const plan::SmallCollectives small{
+      .decision_elements =
+          optim::ExactSum::kDigits + 1 + static_cast<std::int64_t>(parameters.size()),
+      .losses = options.accumulate};
+  return {plan::ledger(parameters, training),
+          plan::step_traffic(parameters, training, /*rank=*/0, small)};
+}
+
+}  // namespace lockstep::train
