@@ -1,0 +1,182 @@
+#include "parallel/collector.h"
+
+#include "parallel/modules.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::parallel {
+namespace {
+
+using test::values_of;
+
+// Records what is started; complete at once.
+class RecordingExchange final : public Exchange {
+ public:
+  void start(const FullBucket& bucket) override { started.push_back(bucket.name); }
+  void progress() override {}
+  bool is_complete(std::size_t n) override { return n < started.size(); }
+  void finish() override { ++finished; }
+  Range counts_squares_of(std::int64_t count) const override { return {0, count}; }
+
+  std::vector<std::string> started;
+  int finished = 0;
+};
+
+// Three buckets of one parameter each, filled in the order 0, 1, 2.
+class CollectorTest : public testing::Test {
+ protected:
+  CollectorTest() {
+    for (const char* name : {"p0", "p1", "p2"}) {
+      owned_.push_back(std::make_unique<FlatParameter>(
+          *device_,
+          std::vector<NamedParameter>{
+              {name, torch::zeros({2}, torch::requires_grad()), torch::kFloat32}},
+          1));
+      owned_.back()->attach_members(*device_);
+      parts_.push_back(owned_.back().get());
+    }
+    gradients_ = std::make_unique<GradientMemory>(group_, parts_, GradientWidth::leaf);
+    sum_ = std::make_unique<LeafSum>(*device_, parts_, *gradients_, LeafOrder::running);
+  }
+
+  std::unique_ptr<GradientCollector> collector(bool overlap = true) {
+    return std::make_unique<GradientCollector>(
+        *device_, exchange_, parts_, std::vector<Bucket>{{"b0", {0}}, {"b1", {1}}, {"b2", {2}}},
+        CollectorOptions{.overlap = overlap});
+  }
+
+  void begin(GradientCollector& collector) {
+    exchange_.started.clear();
+    collector.begin_step(*gradients_, *sum_);
+    collector.begin_leaf(0, 1.0);
+  }
+
+  void fire(GradientCollector& collector, std::size_t parameter, float value) {
+    parts_[parameter]->member(0).tensor.mutable_grad() = torch::full({2}, value);
+    collector.on_gradient(parameter);
+  }
+
+  void end(GradientCollector& collector) {
+    collector.end_leaf();
+    collector.finish(1.0);
+  }
+
+  // A first step in which every parameter fires once.
+  void learn(GradientCollector& collector) {
+    begin(collector);
+    for (const std::size_t parameter : {0u, 1u, 2u}) {
+      fire(collector, parameter, 1.0f);
+    }
+    end(collector);
+  }
+
+  std::unique_ptr<Device> device_ = make_cpu_device();
+  Group group_ = Group::alone();
+  std::vector<std::unique_ptr<FlatParameter>> owned_;
+  std::vector<FlatParameter*> parts_;
+  std::unique_ptr<GradientMemory> gradients_;
+  std::unique_ptr<LeafSum> sum_;
+  RecordingExchange exchange_;
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(CollectorTest, FirstStepLearnsAndStartsAtItsEnd) {
+  const auto all = collector();
+  begin(*all);
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.started, Names{});
+  end(*all);
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1", "b2"}));
+  EXPECT_EQ(exchange_.finished, 1);
+}
+
+TEST_F(CollectorTest, BucketsStartAsTheyFillButInOrder) {
+  const auto all = collector();
+  learn(*all);
+  begin(*all);
+  fire(*all, 1, 1.0f);
+  EXPECT_EQ(exchange_.started, Names{});
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1"}));
+  fire(*all, 2, 1.0f);
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1", "b2"}));
+  end(*all);
+  EXPECT_TRUE(all->overlapped());
+  EXPECT_EQ(all->started(), 3);
+}
+
+TEST_F(CollectorTest, WithoutOverlapNothingStartsBeforeTheEnd) {
+  const auto all = collector(/*overlap=*/false);
+  learn(*all);
+  begin(*all);
+  for (const std::size_t parameter : {0u, 1u, 2u}) {
+    fire(*all, parameter, 1.0f);
+  }
+  EXPECT_EQ(exchange_.started, Names{});
+  end(*all);
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1", "b2"}));
+  EXPECT_FALSE(all->overlapped());
+}
+
+TEST_F(CollectorTest, GradientsLeaveGradAndAbsentOnesBecomeZero) {
+  const auto all = collector();
+  learn(*all);
+  begin(*all);
+  fire(*all, 1, 7.0f);
+  EXPECT_FALSE(parts_[1]->member(0).tensor.grad().defined());
+  end(*all);
+  EXPECT_EQ(values_of(gradients_->view(1, 0)), (std::vector<double>{7, 7}));
+  EXPECT_EQ(values_of(gradients_->view(0, 0)), (std::vector<double>{0, 0}));
+  EXPECT_TRUE(all->arrived(1));
+  EXPECT_FALSE(all->arrived(0));
+}
+
+TEST_F(CollectorTest, ParameterThatFiresTwiceIsAwaitedTwice) {
+  const auto all = collector();
+  begin(*all);
+  for (const std::size_t parameter : {0u, 0u, 1u, 2u}) {
+    fire(*all, parameter, 2.0f);
+  }
+  end(*all);
+  EXPECT_EQ(values_of(gradients_->view(0, 0)), (std::vector<double>{4, 4}));
+  begin(*all);
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.started, Names{});
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.started, Names{"b0"});
+}
+
+TEST_F(CollectorTest, GradientAfterItsBucketWasExchangedIsNamed) {
+  const auto all = collector();
+  learn(*all);
+  begin(*all);
+  fire(*all, 0, 1.0f);
+  try {
+    fire(*all, 0, 1.0f);
+    FAIL() << "a late gradient went unnoticed";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("'p0'"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("overlap"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CollectorTest, SparseGradientIsNamed) {
+  const auto all = collector();
+  begin(*all);
+  parts_[1]->member(0).tensor.mutable_grad() = torch::ones({2}).to_sparse();
+  EXPECT_THROW(all->on_gradient(1), UsageError);
+}
+
+TEST_F(CollectorTest, AbandonWaitsForWhatWasStarted) {
+  const auto all = collector();
+  learn(*all);
+  begin(*all);
+  fire(*all, 0, 1.0f);
+  all->abandon();
+  EXPECT_EQ(exchange_.finished, 2);
+  EXPECT_FALSE(all->arrived(0));
+}
+
+}  // namespace
+}  // namespace lockstep::parallel
