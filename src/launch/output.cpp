@@ -53,6 +53,7 @@ void OutputSink::flush() {
       return;
     }
     if (written < 0) {
+      failure_ = errno;
       abandon();
       return;
     }

@@ -22,6 +22,8 @@ class OutputSink {
   // Whether sources should go on; false while a slow reader has much to catch up with.
   bool has_room() const;
   bool broken() const { return broken_; }
+  // errno of the write that broke it; 0: none did.
+  int failure() const { return failure_; }
   // For poll(): becomes writable when flush() can go on.
   int fd() const { return reopened_ ? reopened_.get() : fd_; }
   // Gives up on the reader.
@@ -32,6 +34,7 @@ class OutputSink {
   FileDescriptor reopened_;
   bool is_socket_ = false;
   bool broken_ = false;
+  int failure_ = 0;
   std::string waiting_;
 };
 

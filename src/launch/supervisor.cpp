@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <poll.h>
 #include <string>
 #include <unistd.h>
@@ -57,19 +59,36 @@ int Supervisor::run() {
   end_descendants(kPatience);
   drain();
   const Verdict result = verdict();
+  if (!result.lines.empty() && direct(0) && ::isatty(STDERR_FILENO)) {
+    error_sink().append("\n");  // the rank may have left a progress bar there
+  }
   for (const std::string& line : result.lines) {
     say(line);
   }
+  const bool lost = say_lost_output();
   drain();
-  return result.exit_code;
+  return lost && result.exit_code == 0 ? 1 : result.exit_code;
+}
+
+bool Supervisor::direct(int rank) const {
+  return job_.ranks == 1 || (rank == 0 && job_.output == OutputMode::rank_zero_direct);
+}
+
+// A reader that leaves (EPIPE) has seen enough; a full disk loses what somebody wanted.
+bool Supervisor::say_lost_output() {
+  const int failure = output_.failure();
+  const bool lost = failure != 0 && failure != EPIPE;
+  if (lost) {
+    say(std::string("standard output can't be written (") + std::strerror(failure) +
+        "); what the ranks printed is incomplete");
+  }
+  return lost;
 }
 
 void Supervisor::start_ranks() try {
   for (int rank = 0; rank < job_.ranks; ++rank) {
-    const bool direct =
-        job_.ranks == 1 || (rank == 0 && job_.output == OutputMode::rank_zero_direct);
-    StartedRank started =
-        start_rank(job_, rank, direct ? Stream::inherited : Stream::piped, signals_.original());
+    const Stream stream = direct(rank) ? Stream::inherited : Stream::piped;
+    StartedRank started = start_rank(job_, rank, stream, signals_.original());
     const std::string prefix = std::string("[").append(std::to_string(rank)).append("] ");
     RankEnd end;
     end.rank = rank;

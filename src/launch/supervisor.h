@@ -63,6 +63,9 @@ class Supervisor {
   bool output_left() const;
   void abandon_output();
   Verdict verdict() const;
+  // Whether the rank's streams are the launcher's own.
+  bool direct(int rank) const;
+  bool say_lost_output();
   void say(std::string_view line);
   OutputSink& error_sink() { return separate_error_ ? *separate_error_ : output_; }
 

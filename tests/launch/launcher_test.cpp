@@ -204,6 +204,13 @@ TEST(Launcher, a_reader_that_leaves_ends_the_ranks_and_not_the_machine) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+TEST(Launcher, output_that_can_not_be_written_is_said) {
+  StartedProgram job(shell_words("exec " LOCKSTEP_PROGRAM " launch -n 2 -- echo hello >/dev/full"));
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_EQ(count_of(job.error(), "standard output can't be written (No space left on device)"), 1u)
+      << job.error();
+}
+
 struct Signal {
   int number;
   const char* name;
