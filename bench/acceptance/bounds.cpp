@@ -1,0 +1,94 @@
+#include "bench/acceptance/bounds.h"
+
+#include "bench/common/table.h"
+
+#include <utility>
+
+namespace lockstep::bench {
+namespace {
+
+TrainQuestion question_of(const std::string& precision, std::int64_t micro_batch,
+                          std::int64_t sequence, const std::string& python) {
+  TrainQuestion question;
+  question.precision = precision;
+  question.micro_batch = micro_batch;
+  question.sequence = sequence;
+  question.stages = {"apart", "ddp", kPyTorch};
+  question.python = python;
+  return question;
+}
+
+std::string limit_text(const Bound& bound) {
+  const std::string most = "<= " + fixed(bound.most, 2);
+  if (bound.least > 0) {
+    return fixed(bound.least, 2) + " to " + fixed(bound.most, 2);
+  }
+  return bound.aim ? most + " (aim " + fixed(*bound.aim, 2) + ")" : most;
+}
+
+std::string value_text(const Judgement& judgement) {
+  if (!judgement.value) {
+    return "not measured: " + judgement.failure;
+  }
+  const Spread& value = *judgement.value;
+  const std::string median = fixed(value.median, 3);
+  return value.least == value.most
+             ? median
+             : median + " (" + fixed(value.least, 3) + " to " + fixed(value.most, 3) + ")";
+}
+
+}  // namespace
+
+bool holds(const Judgement& judgement) {
+  return judgement.value && judgement.value->median >= judgement.bound.least &&
+         judgement.value->median <= judgement.bound.most;
+}
+
+std::vector<TrainBounds> train_bounds(const std::string& python) {
+  return {{.question = question_of("f32", 1, 128, python),
+           .ddp_to_apart = 1.06,
+           .ddp_aim = 1.03,
+           .single_to_pytorch = 1.02},
+          {.question = question_of("f32", 2, 256, python),
+           .ddp_to_apart = 1.03,
+           .ddp_aim = std::nullopt,
+           .single_to_pytorch = 1.02},
+          {.question = question_of("bf16", 2, 256, python),
+           .ddp_to_apart = 1.03,
+           .ddp_aim = std::nullopt,
+           .single_to_pytorch = 1.02}};
+}
+
+std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
+                             const std::string& failure) {
+  const auto judged = [&](const char* stage, Bound bound) {
+    Judgement judgement{.bound = std::move(bound), .value = std::nullopt, .failure = failure};
+    for (const Comparison& comparison : session.comparisons) {
+      if (comparison.stage == stage) {
+        judgement.value = comparison.ratio;
+      }
+    }
+    return judgement;
+  };
+  const std::string prefix = title(bounds.question) + ": ";
+  std::vector<Judgement> judgements;
+  judgements.push_back(
+      judged("ddp", {prefix + "ddp / apart", 0, bounds.ddp_to_apart, bounds.ddp_aim}));
+  judgements.push_back(judged("apart", {prefix + "apart / PyTorch", 0, bounds.single_to_pytorch}));
+  return judgements;
+}
+
+Bound memory_bound(const std::string& precision) {
+  return {"gpt2-124m " + precision + " 1x128: memory / (ledger + activations)", 0.97, 1.03};
+}
+
+std::vector<std::vector<std::string>> rows_of(const std::vector<Judgement>& judgements) {
+  std::vector<std::vector<std::string>> rows{{"bound", "limit", "value", "verdict"}};
+  for (const Judgement& judgement : judgements) {
+    rows.push_back({judgement.bound.text, limit_text(judgement.bound), value_text(judgement),
+                    holds(judgement) ? "hit" : "MISS"});
+  }
+  return rows;
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,48 @@
+// The promises in numbers, and whether values keep them.
+#pragma once
+
+#include "bench/common/statistics.h"
+#include "bench/train/options.h"
+#include "bench/train/session.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::bench {
+
+struct Bound {
+  std::string text;  // "gpt2-124m f32 1x128: ddp / apart"
+  double least = 0;  // the value must lie in [least, most]
+  double most = 0;
+  std::optional<double> aim = {};  // what is hoped for, below `most`; decides nothing
+};
+
+struct Judgement {
+  Bound bound;
+  std::optional<Spread> value;  // the median decides; none where measuring failed
+  std::string failure;          // why it did
+};
+
+bool holds(const Judgement& judgement);
+
+// What is measured of training speed, and what its comparisons must not exceed.
+struct TrainBounds {
+  TrainQuestion question;
+  double ddp_to_apart = 0;
+  std::optional<double> ddp_aim = {};
+  double single_to_pytorch = 0;
+};
+std::vector<TrainBounds> train_bounds(const std::string& python);
+
+// One judgement per bound: with the session's comparisons, or with the failure where it is given.
+std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
+                             const std::string& failure = {});
+
+// Measured memory against ledger + activations.
+Bound memory_bound(const std::string& precision);
+
+// Rows for a table: bound, limit, value, verdict. Heads included.
+std::vector<std::vector<std::string>> rows_of(const std::vector<Judgement>& judgements);
+
+}  // namespace lockstep::bench

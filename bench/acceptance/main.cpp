@@ -1,0 +1,68 @@
+// lockstep-bench-acceptance: does this machine hold every bound that the project promises?
+#include "bench/acceptance/bounds.h"
+#include "bench/acceptance/memory.h"
+#include "bench/acceptance/options.h"
+#include "bench/common/machine.h"
+#include "bench/common/program.h"
+#include "bench/common/table.h"
+#include "lockstep/error.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace lockstep::bench {
+namespace {
+
+std::vector<Judgement> judge_speed(const TrainBounds& bounds) {
+  const auto show = [&](const Launch& launch) {
+    std::fprintf(stderr, "%s  round %lld  %-12s  %s ms per step\n", title(bounds.question).c_str(),
+                 static_cast<long long>(launch.round + 1), launch.stage.c_str(),
+                 fixed(launch.step_ms.median, 1).c_str());
+  };
+  try {
+    return judge(bounds, measure(bounds.question, show));
+  } catch (const std::exception& failure) {
+    return judge(bounds, {}, failure.what());
+  }
+}
+
+Judgement judge_memory(const std::string& precision) {
+  Judgement judgement{.bound = memory_bound(precision), .value = std::nullopt, .failure = {}};
+  try {
+    judgement.value = spread_of({measure_memory(precision)});
+  } catch (const std::exception& failure) {
+    judgement.failure = failure.what();
+  }
+  return judgement;
+}
+
+int run(std::span<const std::string> words) {
+  const AcceptanceOptions options = parse_acceptance(words);
+  if (!options.print.empty()) {
+    std::printf("%s", options.print.c_str());
+    return 0;
+  }
+  std::vector<Judgement> judgements;
+  for (const TrainBounds& bounds : train_bounds(options.python)) {
+    std::ranges::copy(judge_speed(bounds), std::back_inserter(judgements));
+  }
+  for (const char* precision : {"f32", "bf16"}) {
+    judgements.push_back(judge_memory(precision));
+  }
+  const auto missed = std::ranges::count_if(
+      judgements, [](const Judgement& judgement) { return !holds(judgement); });
+  std::printf("%s\n%s%zu bounds, %lld missed\n", describe(this_machine()).c_str(),
+              table(rows_of(judgements)).c_str(), judgements.size(),
+              static_cast<long long>(missed));
+  return options.require && missed > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) {
+  return lockstep::bench::run_program("lockstep bench acceptance", argc, argv,
+                                      lockstep::bench::run);
+}
