@@ -42,6 +42,11 @@ int fail_on_rank_1(const std::function<void()>& how) {
   wait_to_be_ended();
 }
 
+void fault() {
+  ::signal(SIGSEGV, SIG_DFL);  // sanitizers catch it
+  ::raise(SIGSEGV);
+}
+
 // In a session of its own and without its parent: only its ancestry still tells whose it is.
 void start_detached_grandchild() {
   const pid_t child = ::fork();
@@ -117,7 +122,7 @@ const std::map<std::string, std::function<int()>> kModes{
     {"exception", [] { return fail_on_rank_1([] { throw std::runtime_error("no such token"); }); }},
     {"bad_alloc", [] { return fail_on_rank_1([] { throw std::bad_alloc(); }); }},
     {"exit3", [] { return fail_on_rank_1([] { ::_exit(3); }); }},
-    {"segv", [] { return fail_on_rank_1([] { ::raise(SIGSEGV); }); }},
+    {"segv", [] { return fail_on_rank_1(fault); }},
     {"kill9", [] { return fail_on_rank_1([] { ::raise(SIGKILL); }); }},
     {"wrong-order", report_in_the_wrong_order},
     {"stuck", report_without_leaving},
