@@ -46,6 +46,7 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(self.machine.run("scripts/setup").returncode, 0)
         self.assertEqual({p.name for p in self.machine.clone.iterdir()}, {"scripts", ".deps"})
         self.assertEqual([p.name for p in (self.machine.deps / "text").iterdir()], ["plays.txt"])
+        self.assertFalse((self.machine.deps / "text.partial").exists())
 
     def test_a_cuda_wheel_stops_before_compiling(self):
         for kind in ("cuda-version", "cuda-library"):
