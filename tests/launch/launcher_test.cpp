@@ -56,6 +56,20 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
+// The launcher's child of the launcher's own name.
+pid_t supervisor_of(const StartedProgram& job) {
+  const std::string pid = std::to_string(job.pid());
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  for (pid_t child = 0; children >> child;) {
+    std::string name;
+    std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
+    if (name == "lockstep") {
+      return child;
+    }
+  }
+  return -1;
+}
+
 struct Death {
   const char* mode;
   const char* first_line;
@@ -267,10 +281,8 @@ TEST(Launcher, nothing_is_left_when_the_supervisor_is_killed) {
   for (const char* const text : {"[0] ready", "[1] ready", "[2] ready"}) {
     ASSERT_TRUE(job.wait_for_text(text));
   }
-  std::ifstream children("/proc/" + std::to_string(job.pid()) + "/task/" +
-                         std::to_string(job.pid()) + "/children");
-  pid_t supervisor = 0;
-  ASSERT_TRUE(children >> supervisor);
+  const pid_t supervisor = supervisor_of(job);
+  ASSERT_GT(supervisor, 0);
   ::kill(supervisor, SIGKILL);
   EXPECT_EQ(job.wait(5s), 1);
   EXPECT_NE(job.error().find("the supervisor was killed by SIGKILL"), std::string::npos);
@@ -284,9 +296,15 @@ TEST(Launcher, nothing_is_left_at_a_good_end_either) {
 }
 
 TEST(Launcher, children_that_were_there_before_are_left_alone) {
-  StartedProgram job(shell_words("sleep 30 & exec " LOCKSTEP_PROGRAM " launch -n 2 -- true"));
-  EXPECT_EQ(job.wait(), 0);
-  EXPECT_EQ(job.marked_processes().size(), 1u);
+  const std::string shell = "sleep 60 & exec " LOCKSTEP_PROGRAM " launch -n 2 -- ";
+  StartedProgram ended(shell_words(shell + "true"));
+  EXPECT_EQ(ended.wait(), 0);
+  EXPECT_EQ(ended.marked_processes().size(), 1u);
+  StartedProgram broken(shell_words(shell + LOCKSTEP_RANK_PROGRAM " wait"));
+  ASSERT_TRUE(broken.wait_for_text("[0] ready") && broken.wait_for_text("[1] ready"));
+  ::kill(supervisor_of(broken), SIGKILL);
+  EXPECT_EQ(broken.wait(), 1);
+  EXPECT_EQ(broken.marked_processes().size(), 1u);
 }
 
 TEST(Launcher, a_rank_may_end_before_the_others) {
