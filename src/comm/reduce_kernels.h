@@ -1,7 +1,7 @@
 // The arithmetic of collectives on elements that this process can read in place: the summation
-// tree over up to kMaxSources inputs, one scaling, one rounding. Every SIMD target and every tail
-// gives the same bits (no fused multiply-add; bf16 and f16 rounding by integer arithmetic; a NaN
-// result is the one canonical quiet NaN).
+// tree over any number of inputs, one scaling, one rounding. Every SIMD target and every tail gives
+// the same bits (no fused multiply-add; bf16 and f16 rounding by integer arithmetic; a NaN result
+// is the one canonical quiet NaN).
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -14,15 +14,16 @@
 namespace lockstep::comm {
 
 struct ReduceTask {
-  std::span<const void* const> sources;  // one per rank, in rank order, `count` elements each
-  std::span<void* const>
-      destinations;  // each gets the result; may equal a source, not overlap it partly
+  // One per rank, in rank order, `count` elements each.
+  std::span<const void* const> sources;
+  // Each gets the result; may equal a source, not overlap it partly.
+  std::span<void* const> destinations;
   std::int64_t count = 0;
   Dtype dtype = Dtype::f32;
-  ReduceOp op = ReduceOp::sum;       // mean is sum with scale = 1/P, set by the caller; for max and
-                                     // min a NaN in any source gives NaN and of
-                                     // equal values the earlier source's bits stay
-  std::optional<double> scale = {};  // floats only
+  // mean is sum with scale = 1/P, set by the caller. For max and min a NaN in any source gives NaN,
+  // and of equal values the earlier source's bits stay. Sums of integers wrap.
+  ReduceOp op = ReduceOp::sum;
+  std::optional<double> scale = {};    // floats only
   std::optional<Dtype> round_to = {};  // f32 only: bf16 or f16
 };
 
