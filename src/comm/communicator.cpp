@@ -50,6 +50,7 @@ Communicator::Communicator(const Membership& membership, const GroupOptions& opt
       presence_(presence_of(membership)),
       meeting_(membership.meeting),
       options_(options),
+      agreement_(control_, options.name),
       watch_(control_, presence_ ? &*presence_ : nullptr, options.deadline, options.name),
       process_(::getpid()) {}
 
@@ -75,9 +76,8 @@ void Communicator::require_healthy() {
 
 void Communicator::fail(const Failure& failure) {
   control_.fail(failure);
-  state_ = State::open;
-  require_healthy();
-  std::terminate();  // not reached: the record is set, so require_healthy() throws
+  state_ = State::poisoned;
+  raise(control_.failure());
 }
 
 void Communicator::enter() {
@@ -93,8 +93,8 @@ template <class Function>
 auto Communicator::guarded(Function function) {
   try {
     return function();
-  } catch (const GroupError&) {
-    throw;  // recorded where it arose
+  } catch (const GroupError& error) {
+    fail(failure_of(error, ""));
   } catch (const std::exception& error) {
     control_.fail(
         {Failure::Kind::poisoned, -1,
@@ -125,14 +125,14 @@ Work Communicator::issue(const std::shared_ptr<Operation>& operation) {
 
 // Bounds the fingerprints in flight (Control::kWindow).
 void Communicator::make_room() {
-  if (issued_ < verified_ + Control::kWindow) {
+  if (issued_ < agreement_.verified() + Control::kWindow) {
     return;
   }
-  const Needs needs{verified_ + 1, 0, now_ns(), &unexecuted_.front()->fingerprint_};
+  const Needs needs{agreement_.verified() + 1, 0, now_ns(), &unexecuted_.front()->fingerprint_};
   wait_until(
       [&] {
         advance();
-        return issued_ < verified_ + Control::kWindow;
+        return issued_ < agreement_.verified() + Control::kWindow;
       },
       needs);
 }
@@ -247,7 +247,7 @@ bool Communicator::run_steps(Operation& operation) {
                   carries_payload(operation.fingerprint_.kind) ? traffic_ : control_bytes);
     control_.publish_stepped(++stepped_);
   }
-  return verify(operation);
+  return agreement_.entered(operation.fingerprint_.sequence);
 }
 
 bool Communicator::passes(Operation::Gate gate, const Operation& operation) {
@@ -255,76 +255,11 @@ bool Communicator::passes(Operation::Gate gate, const Operation& operation) {
     case Operation::Gate::open:
       return true;
     case Operation::Gate::entered:
-      return verify(operation);
+      return agreement_.entered(operation.fingerprint_.sequence);
     case Operation::Gate::stepped:
-      return verify(operation) && everybody_stepped(stepped_);
+      return agreement_.entered(operation.fingerprint_.sequence) && agreement_.stepped(stepped_);
   }
   return false;
-}
-
-bool Communicator::verify(const Operation& operation) {
-  const std::uint64_t sequence = operation.fingerprint_.sequence;
-  if (verified_ >= sequence) {
-    return true;
-  }
-  if (!everybody_issued(sequence)) {
-    return false;
-  }
-  for (int r = 0; r < size(); ++r) {
-    compare(operation, r);
-  }
-  verified_ = sequence;
-  return true;
-}
-
-// All ranks compare with rank 0 first, so that they name the same two.
-void Communicator::compare(const Operation& operation, int peer) {
-  const std::uint64_t sequence = operation.fingerprint_.sequence;
-  const int reference = control_.issued(0) >= sequence ? 0 : rank();
-  const Fingerprint& left = control_.posted(reference, sequence);
-  const Fingerprint& right = control_.posted(peer, sequence);
-  if (same(left, right)) {
-    return;
-  }
-  fail({Failure::Kind::mismatch, -1,
-        "group '" + options_.name + "': ranks disagree about operation #" +
-            std::to_string(sequence) + ": rank " + std::to_string(reference) + ": " +
-            describe(left) + "; rank " + std::to_string(peer) + ": " + describe(right) +
-            "; every rank must call the same operations in the same order: look for a branch that "
-            "depends on the rank"});
-}
-
-// A mismatch must show even while a third rank keeps everybody waiting.
-void Communicator::compare_with_present() {
-  for (const auto& operation : unexecuted_) {
-    for (int r = 0; r < size(); ++r) {
-      if (control_.issued(r) >= operation->fingerprint_.sequence) {
-        compare(*operation, r);
-      }
-    }
-  }
-}
-
-bool Communicator::everybody_issued(std::uint64_t sequence) {
-  if (everybody_issued_ < sequence) {
-    std::uint64_t least = issued_;
-    for (int r = 0; r < size() && least >= sequence; ++r) {
-      least = std::min(least, control_.issued(r));
-    }
-    everybody_issued_ = least >= sequence ? least : everybody_issued_;
-  }
-  return everybody_issued_ >= sequence;
-}
-
-bool Communicator::everybody_stepped(std::uint64_t steps) {
-  if (everybody_stepped_ < steps) {
-    std::uint64_t least = stepped_;
-    for (int r = 0; r < size() && least >= steps; ++r) {
-      least = std::min(least, control_.stepped(r));
-    }
-    everybody_stepped_ = least >= steps ? least : everybody_stepped_;
-  }
-  return everybody_stepped_ >= steps;
 }
 
 std::uint64_t Communicator::end_of(const Operation& operation) const {
@@ -333,7 +268,7 @@ std::uint64_t Communicator::end_of(const Operation& operation) const {
 
 bool Communicator::finished(const Operation& operation) {
   return operation.state_ == Operation::State::executed &&
-         (operation.ends() == Operation::Ends::alone || everybody_stepped(end_of(operation)));
+         (operation.ends() == Operation::Ends::alone || agreement_.stepped(end_of(operation)));
 }
 
 Needs Communicator::needs_of(Operation& operation) const {
@@ -388,7 +323,9 @@ void Communicator::look_around(const Needs& needs) {
   }
   looked_ns_ = now;
   control_.beat();
-  compare_with_present();
+  for (const auto& operation : unexecuted_) {
+    agreement_.compare_with_present(operation->fingerprint_.sequence);
+  }
   if (const auto failure = watch_.look(needs)) {
     fail(*failure);
   }

@@ -5,6 +5,7 @@
 // and wait() advance all outstanding operations.
 #pragma once
 
+#include "comm/agreement.h"
 #include "comm/control.h"
 #include "comm/meeting.h"
 #include "comm/operation.h"
@@ -71,15 +72,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Runs `function`; whatever it throws poisons the group, here and for the peers.
   template <class Function>
   auto guarded(Function function);
+  void poison(const std::string& what);
   void make_room();
   void advance();
   bool run_steps(Operation& operation);
   bool passes(Operation::Gate gate, const Operation& operation);
-  bool verify(const Operation& operation);
-  void compare(const Operation& operation, int peer);
-  void compare_with_present();
-  bool everybody_issued(std::uint64_t sequence);
-  bool everybody_stepped(std::uint64_t steps);
   bool finished(const Operation& operation);
   std::uint64_t end_of(const Operation& operation) const;
   Needs needs_of(Operation& operation) const;
@@ -96,22 +93,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::optional<Presence> presence_;
   std::shared_ptr<Meeting> meeting_;
   GroupOptions options_;
+  Agreement agreement_;
   Watch watch_;
   std::optional<std::int64_t> spin_ns_;
   State state_ = State::open;
   Traffic traffic_;
   std::deque<std::shared_ptr<Operation>> unexecuted_;
   std::uint64_t issued_ = 0;
-  std::uint64_t verified_ = 0;       // operations whose fingerprints agree on all ranks
   std::uint64_t planned_steps_ = 0;  // of all operations issued
   std::uint64_t stepped_ = 0;
   std::uint64_t exchanges_ = 0;
   std::uint64_t allocations_ = 0;
   std::int64_t unawaited_ = 0;
   std::int64_t looked_ns_ = 0;
-  int process_;                         // a forked child must not speak for its parent
-  std::uint64_t everybody_issued_ = 0;  // the least over the peers when last looked
-  std::uint64_t everybody_stepped_ = 0;
+  int process_;  // a forked child must not speak for its parent
 };
 
 }  // namespace lockstep::comm

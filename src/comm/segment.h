@@ -31,7 +31,8 @@ class Segment {
   // Takes memory for bytes [begin, begin + bytes) now, on the calling thread's NUMA node, in
   // pieces. Throws SystemError with what was asked for.
   void reserve(std::int64_t begin, std::int64_t bytes);
-  // Fills this process's page tables for the whole segment, so that first use does not fault.
+  // Fills this process's page tables for the whole segment, once all of it is reserved, so that
+  // first use does not fault.
   void populate();
 
  private:
