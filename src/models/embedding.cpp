@@ -93,6 +93,9 @@ Tensor embed(const Tensor& tokens, const Tensor& weight) {
   return Embedding::apply(tokens, weight);
 }
 
-Tensor shared_weight(const Tensor& weight) { return SharedWeight::apply(weight); }
+Tensor shared_weight(const Tensor& weight) {
+  return weight.requires_grad() && torch::GradMode::is_enabled() ? SharedWeight::apply(weight)
+                                                                 : weight;
+}
 
 }  // namespace lockstep::models

@@ -2,6 +2,7 @@
 
 #include "base/invariant.h"
 #include "models/embedding.h"
+#include "models/layer_norm.h"
 
 #include <cmath>
 #include <optional>
@@ -38,9 +39,7 @@ NormImpl::NormImpl(std::int64_t width)
     : weight_(register_parameter("weight", torch::ones({width}))),
       bias_(register_parameter("bias", torch::zeros({width}))) {}
 
-Tensor NormImpl::forward(const Tensor& x) {
-  return torch::layer_norm(x, weight_.sizes(), weight_, bias_);
-}
+Tensor NormImpl::forward(const Tensor& x) { return layer_norm(x, weight_, bias_); }
 
 AttentionImpl::AttentionImpl(const Gpt2Config& config)
     : heads_(config.heads),

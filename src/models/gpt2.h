@@ -39,8 +39,7 @@ class ProjectionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Projection);
 
-// Layer normalisation over C; weight and bias may be f32 under bf16 activations, statistics and
-// products are computed in fp32 then too.
+// Layer normalisation over C (models/layer_norm.h).
 class NormImpl : public torch::nn::Module {
  public:
   explicit NormImpl(std::int64_t width);
