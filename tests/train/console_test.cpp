@@ -1,0 +1,104 @@
+#include "train/console.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace lockstep::train {
+namespace {
+
+class Shown {
+ public:
+  Shown() : file_(std::tmpfile()) {}
+  ~Shown() { std::fclose(file_); }
+  std::FILE* stream() { return file_; }
+  std::string text() {
+    std::rewind(file_);
+    std::string result;
+    for (int letter = 0; (letter = std::fgetc(file_)) != EOF;) {
+      result += static_cast<char>(letter);
+    }
+    return result;
+  }
+
+ private:
+  std::FILE* file_;
+};
+
+TEST(ConsoleText, GroupsDigits) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(124439808), "124,439,808");
+  EXPECT_EQ(grouped(-1234), "-1,234");
+}
+
+TEST(ConsoleText, ScalesBytesAndDurations) {
+  EXPECT_EQ(bytes_text(0), "0.0 KB");
+  EXPECT_EQ(bytes_text(999'949), "999.9 KB");
+  EXPECT_EQ(bytes_text(3'435'520), "3.44 MB");
+  EXPECT_EQ(bytes_text(1'991'036'928), "1.99 GB");
+  EXPECT_EQ(duration_text(12.4), "12s");
+  EXPECT_EQ(duration_text(185), "3m05s");
+  EXPECT_EQ(duration_text(3725), "1h02m");
+  EXPECT_EQ(duration_text(-1), "0s");
+}
+
+TEST(Console, HeaderTellsWhatIsToCome) {
+  Shown shown;
+  Options options;
+  options.ranks = 2;
+  options.accumulate = 2;
+  Console(shown.stream())
+      .header({.options = options,
+               .threads = 1,
+               .parameters = 858'880,
+               .training_tokens = 900,
+               .validation_tokens = 100,
+               .predicted = {.ledger = {3'435'520, 3'435'520, 6'871'040, 0},
+                             .step = {.sent = 1'717'760, .received = 1'718'000}},
+               .run_folder = "runs/x"});
+  const std::string text = shown.text();
+  for (const char* part :
+       {"gpt2-tiny, 858,880 parameters", "2 ranks x 1 thread, stage ddp, precision f32",
+        "900 tokens to train on, 100 for validation",
+        "2 ranks x 2 micro-batches of 2 sequences of 256 tokens = 2,048 tokens per step",
+        "parameters   gradients   optimizer   transient       total",
+        "3.44 MB     3.44 MB     6.87 MB      0.0 KB    13.74 MB", "1.72 MB sent", "runs/x"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+}
+
+TEST(Console, ShowsFirstAndLastStepInPlainLines) {
+  Shown shown;
+  Options options;
+  options.steps = 3;
+  Console console(shown.stream());
+  for (std::int64_t step = 0; step < 3; ++step) {
+    StepResult result;
+    result.step = step;
+    result.loss = 5.5 - static_cast<double>(step);
+    result.ms = 10;
+    console.step(result, options);
+  }
+  const std::string text = shown.text();
+  EXPECT_NE(text.find("step 1/3  loss 5.5000"), std::string::npos) << text;
+  EXPECT_EQ(text.find("step 2/3"), std::string::npos) << text;  // two seconds have not passed
+  EXPECT_NE(text.find("step 3/3  loss 3.5000"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\r'), std::string::npos) << "not a terminal";
+}
+
+TEST(Console, SaysWhenAStepWasSkipped) {
+  Shown shown;
+  Options options;
+  options.steps = 1;
+  StepResult result;
+  result.skipped = true;
+  Console(shown.stream()).step(result, options);
+  EXPECT_NE(shown.text().find("skipped: a gradient was not finite"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::train

@@ -1,0 +1,51 @@
+#include "train/prediction.h"
+
+#include "models/registry.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::train {
+namespace {
+
+// Every matrix and vector of gpt2-tiny is a multiple of 64 elements, and 2 ranks pad by at most
+// 128, so the formulas of the specification hold to a few hundred bytes.
+constexpr std::int64_t kParameters = 858'880;
+constexpr std::int64_t kNorms = 2 * 128 * (2 * 4 + 1);
+constexpr std::int64_t kPadding = 4096;
+
+void expect_about(std::int64_t bytes, std::int64_t expected) {
+  EXPECT_GE(bytes, expected);
+  EXPECT_LE(bytes, expected + kPadding);
+}
+
+TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
+  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  Options options;
+  options.ranks = 2;
+  const Prediction prediction = predict(*model, options);
+  expect_about(prediction.ledger.parameters, 4 * kParameters);
+  expect_about(prediction.ledger.gradients, 4 * kParameters);
+  expect_about(prediction.ledger.optimizer, 8 * kParameters);
+  // (P−1)/P·X sent.
+  expect_about(prediction.step.sent, 2 * kParameters);
+}
+
+TEST(Prediction, OfBf16CountsNormsInF32) {
+  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  Options options;
+  options.ranks = 2;
+  options.precision = PrecisionName::bf16;
+  const Prediction prediction = predict(*model, options);
+  expect_about(prediction.ledger.parameters, 2 * kParameters + 2 * kNorms);
+  expect_about(prediction.ledger.optimizer, 12 * kParameters - 4 * kNorms);
+}
+
+TEST(Prediction, AloneMovesNothing) {
+  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  Options options;
+  options.stage = StageName::single;
+  EXPECT_EQ(predict(*model, options).step.sent, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::train

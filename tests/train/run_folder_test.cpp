@@ -1,0 +1,59 @@
+#include "train/run_folder.h"
+
+#include "lockstep/error.h"
+#include "support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace lockstep::train {
+namespace {
+
+using test::TemporaryFolder;
+
+TEST(RunFolder, HoldsConfigAndOneLinePerStep) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.file("deep/run");
+  RunFolder run(options);
+  run.add_metrics({{"step", 0}, {"train/loss", 0.1}});
+  EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")), "{\"step\":0,\"train/loss\":0.1}\n");
+  run.add_metrics({{"step", 1}});
+  EXPECT_EQ(test::contents_of(run.file("config.toml")), to_toml(options));
+  EXPECT_NE(test::contents_of(run.file("metrics.jsonl")).find("\n{\"step\":1}\n"),
+            std::string::npos);
+}
+
+TEST(RunFolder, StartsMetricsAfresh) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.path();
+  folder.write("metrics.jsonl", "of an earlier run\n");
+  const RunFolder run(options);
+  EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")), "");
+}
+
+TEST(RunFolder, NamesItselfAfterDateModelAndStage) {
+  const TemporaryFolder folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const RunFolder one{Options{}};
+  const RunFolder other{Options{}};
+  std::filesystem::current_path(before);
+  EXPECT_EQ(one.path().find("runs/20"), 0u);
+  EXPECT_NE(one.path().find("-gpt2-tiny-ddp"), std::string::npos);
+  EXPECT_NE(one.path(), other.path());
+}
+
+TEST(RunFolder, SaysWhatCanNotBeMade) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.write("file", "") + "/run";
+  EXPECT_EQ(test::error_of<SystemError>([&] { RunFolder run(options); }),
+            "--run " + options.run_directory + ": can't be made: Not a directory");
+}
+
+}  // namespace
+}  // namespace lockstep::train
