@@ -32,6 +32,14 @@ FileDescriptor new_socket(int flags) {
   return socket;
 }
 
+// Bounds the wait for a full queue, and for the rest of a message whose sender stopped in between.
+void set_patience(const FileDescriptor& socket) {
+  const timeval for_queue{0, 50'000};
+  const timeval for_rest{5, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &for_queue, sizeof for_queue);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &for_rest, sizeof for_rest);
+}
+
 // Keeps the descriptor of a control message, which must not stay open unowned.
 void take_carried(msghdr& message, FileDescriptor* carried) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -67,8 +75,7 @@ std::optional<FileDescriptor> listen_abstract(const std::string& name) {
 
 std::optional<FileDescriptor> connect_abstract(const std::string& name) {
   FileDescriptor socket = new_socket(0);
-  const timeval patience{0, 50'000};  // bounds the wait for a full queue
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  set_patience(socket);
   const Address address = address_of(name);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.address),
                 address.length) == 0) {
@@ -85,6 +92,7 @@ std::optional<FileDescriptor> accept_waiting(const FileDescriptor& listener) {
   if (!socket.valid()) {
     return std::nullopt;
   }
+  set_patience(socket);
   return socket;
 }
 

@@ -34,8 +34,8 @@ bool readable(const FileDescriptor& socket, std::chrono::milliseconds timeout);
 bool send_bytes(const FileDescriptor& socket, const void* data, std::size_t bytes,
                 int carried = -1);
 
-// Blocks for all of `bytes`; false when the other end is gone. A descriptor that rode along goes to
-// `carried`, closed otherwise.
+// Blocks for all of `bytes`; false when the other end is gone, or stops for 5 s. A descriptor that
+// rode along goes to `carried`, closed otherwise.
 bool receive_bytes(const FileDescriptor& socket, void* data, std::size_t bytes,
                    FileDescriptor* carried = nullptr);
 

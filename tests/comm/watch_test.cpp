@@ -1,11 +1,11 @@
 #include "comm/watch.h"
 
+#include "comm/texts.h"
 #include "comm/worlds.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <regex>
 #include <thread>
 
 namespace lockstep {
@@ -13,13 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
+using testing::expect_match;
 using testing::run_ranks;
 using testing::text_of;
 using testing::threw;
-
-void expect_match(const std::string& text, const std::string& pattern) {
-  EXPECT_TRUE(std::regex_search(text, std::regex(pattern))) << text;
-}
 
 // Ranks other than `late` run the body; `late` comes when they are through.
 testing::Outcomes with_late_rank(std::vector<Group>& groups, int late,
@@ -58,7 +55,7 @@ TEST(Watch, H42_a_deadline_names_who_is_behind_and_what_it_did_last) {
     EXPECT_TRUE(threw<TimedOut>(outcome)) << text_of(outcome);
     expect_match(text_of(outcome),
                  R"(waits for 'bucket 3' \(all_reduce f32\[1000\], #2\).*deadline of 300 ms; )"
-                 R"(rank 2: last left 'start' \(barrier, #1\) 0\.\d s ago)");
+                 R"(rank 2: last left 'start' \(barrier, #1\) 0\.[0-9] s ago)");
   }
 }
 
@@ -139,7 +136,7 @@ TEST(Watch, a_handle_destroyed_early_is_a_lost_peer) {
     expect_match(
         text_of(outcomes[r]),
         R"(rank 1 left \(its handle was destroyed; every rank must make the same calls\) )"
-        R"(while rank \d needs it for 'apart' \(barrier, #2\); rank 1: last left 'together')");
+        R"(while rank [0-9] needs it for 'apart' \(barrier, #2\); rank 1: last left 'together')");
     try {
       std::rethrow_exception(outcomes[r]);
     } catch (const PeerLost& lost) {

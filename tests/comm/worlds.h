@@ -3,6 +3,8 @@
 
 #include "lockstep/group.h"
 
+#include <gtest/gtest.h>
+
 #include <exception>
 #include <functional>
 #include <stdexcept>
@@ -46,12 +48,28 @@ inline std::string text_of(const std::exception_ptr& outcome) {
   }
 }
 
-// The same for bodies that must not throw.
+// The same for bodies that must not throw. One that does, or fails an assertion, gives up its
+// handle, so that the others learn it at once.
 inline void on_ranks(std::vector<Group>& groups, const std::function<void(Group&)>& body) {
-  for (const auto& outcome : run_ranks(groups, body)) {
-    if (outcome != nullptr) {
-      throw std::runtime_error("a rank failed: " + text_of(outcome));
+  const auto outcomes = run_ranks(groups, [&](Group& group) {
+    try {
+      body(group);
+    } catch (...) {
+      { const Group gone = std::move(group); }
+      throw;
     }
+    if (::testing::Test::HasFatalFailure()) {
+      const Group gone = std::move(group);
+    }
+  });
+  std::string failed;
+  for (std::size_t r = 0; r < outcomes.size(); ++r) {
+    if (outcomes[r] != nullptr) {
+      failed += "rank " + std::to_string(r) + ": " + text_of(outcomes[r]) + "\n";
+    }
+  }
+  if (!failed.empty()) {
+    throw std::runtime_error(failed);
   }
 }
 
