@@ -1,0 +1,187 @@
+// `lockstep train` as a user runs it, and what its reports promise.
+#include "train/run.h"
+
+#include "data/text_source.h"
+#include "launch/started_program.h"
+#include "support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+using nlohmann::json;
+using test::TemporaryFolder;
+using testing::StartedProgram;
+using Words = std::vector<std::string>;
+
+constexpr std::chrono::seconds kPatience{120};
+
+// One run of the program with what every test here has in common.
+class Runs {
+ public:
+  // Runs `lockstep train`, expects success and returns its report.
+  json train(const Words& words) {
+    const std::string run = folder_.file("run-" + std::to_string(count_++));
+    Words command{LOCKSTEP_PROGRAM, "train", "--model", "gpt2-tiny", "--data",        "text",
+                  "--seed",         "1",     "--seq",   "64",        "--micro-batch", "1",
+                  "--eval-batches", "2",     "--run",   run};
+    command.insert(command.end(), words.begin(), words.end());
+    StartedProgram program(command, {"LOCKSTEP_CACHE=" + folder_.file("cache")});
+    EXPECT_EQ(program.wait(kPatience), 0) << program.output() << program.error();
+    last_output_ = program.output();
+    last_run_ = run;
+    return json::parse(test::contents_of(run + "/report.json"));
+  }
+  const std::string& last_run() const { return last_run_; }
+  const std::string& last_output() const { return last_output_; }
+
+ private:
+  TemporaryFolder folder_;
+  int count_ = 0;
+  std::string last_run_;
+  std::string last_output_;
+};
+
+Words joined(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+void expect_same_bits(const json& report, const json& reference) {
+  for (const char* field : {"losses", "grad_norms", "validation", "weights_sha256"}) {
+    EXPECT_EQ(report[field], reference[field]) << report["command"] << ": " << field;
+  }
+}
+
+// Every rank ran k forwards per step and sent what the formula says.
+void expect_counts(const json& report) {
+  const auto ranks = report["ranks"].get<std::size_t>();
+  const auto forwards = report["steps"].get<std::int64_t>() * report["accumulate"].get<int>();
+  EXPECT_EQ(report["forwards"], json(std::vector<std::int64_t>(ranks, forwards)));
+  ASSERT_EQ(report["traffic"]["per_rank"].size(), ranks);
+  for (const json& rank : report["traffic"]["per_rank"]) {
+    EXPECT_EQ(rank["sent"], report["traffic"]["predicted"]["sent"]) << report["command"];
+  }
+  for (const json& rank : report["memory"]["per_rank"]) {
+    for (const char* category : {"parameters", "gradients", "optimizer"}) {
+      EXPECT_EQ(rank[category], report["memory"]["predicted"][category]) << category;
+    }
+  }
+}
+
+std::int64_t collectives_of(const json& report) {
+  return report["traffic"]["per_rank"][0]["collectives"].get<std::int64_t>();
+}
+
+class Reproducible : public ::testing::TestWithParam<const char*> {
+ protected:
+  json train(const Words& words) {
+    return runs_.train(joined(
+        {"--steps", "20", "--dropout", "0.1", "--reproducible", "--precision", GetParam()}, words));
+  }
+  Runs runs_;
+};
+
+TEST_P(Reproducible, OneTwoAndFourRanksEndWithTheSameBits) {
+  const json alone = train({"--ranks", "1", "--stage", "single", "--accumulate", "4"});
+  EXPECT_LT(alone["losses"].back().get<double>(), alone["losses"].front().get<double>() - 0.5);
+  EXPECT_EQ(alone["losses"].size(), 20u);
+  expect_counts(alone);
+  for (const char* ranks : {"2", "4"}) {
+    const json report =
+        train({"--ranks", ranks, "--stage", "ddp", "--accumulate", ranks[0] == '2' ? "2" : "1"});
+    expect_same_bits(report, alone);
+    expect_counts(report);
+  }
+}
+
+TEST_P(Reproducible, BucketsAndOverlapChangeNoBit) {
+  const Words two{"--ranks", "2", "--stage", "ddp", "--accumulate", "2"};
+  const json reference = train(two);
+  std::set<std::int64_t> collectives{collectives_of(reference)};
+  for (const char* megabytes : {"0", "1"}) {
+    const json report = train(joined(two, {"--bucket-mb", megabytes}));
+    expect_same_bits(report, reference);
+    expect_counts(report);
+    collectives.insert(collectives_of(report));
+  }
+  EXPECT_EQ(collectives.size(), 3u) << "buckets of 0, 1 and 25 MB take different collectives";
+  const json late = train(joined(two, {"--overlap", "off"}));
+  expect_same_bits(late, reference);
+  EXPECT_EQ(collectives_of(late), collectives_of(reference));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Reproducible, ::testing::Values("f32", "bf16"));
+
+TEST(Run, TwentyStepsAgreeWithPyTorchOnTheGlobalBatch) {
+  Runs runs;
+  const Words two{"--ranks", "2", "--stage", "ddp", "--accumulate", "2"};
+  runs.train(joined(two, {"--steps", "0"}));
+  const std::string weights = runs.last_run() + "/weights.safetensors";
+  const json report = runs.train(joined(two, {"--steps", "20"}));
+  EXPECT_GT(report["grad_norms"][0].get<double>(), 1.0) << "clipping does something";
+  StartedProgram python({LOCKSTEP_TORCH_PYTHON, "-B", LOCKSTEP_AGREEMENT, data::resolve("text"),
+                         weights, runs.last_run() + "/report.json"});
+  EXPECT_EQ(python.wait(kPatience), 0) << python.output() << python.error();
+  EXPECT_NE(python.output().find("20 steps agree"), std::string::npos);
+}
+
+TEST(Run, StepsZeroReportsTheInitialWeights) {
+  Runs runs;
+  const json initial = runs.train({"--ranks", "1", "--stage", "single", "--steps", "0"});
+  EXPECT_EQ(initial["losses"].size(), 0u);
+  EXPECT_EQ(initial["validation"][0]["step"], 0);
+  const json again = runs.train({"--ranks", "2", "--steps", "0", "--precision", "bf16"});
+  EXPECT_EQ(again["weights_sha256"], initial["weights_sha256"]);
+  const json trained = runs.train({"--ranks", "1", "--stage", "single", "--steps", "1"});
+  EXPECT_NE(trained["weights_sha256"], initial["weights_sha256"]);
+}
+
+TEST(Run, LeavesItsFolderAndShowsWhatItDid) {
+  Runs runs;
+  const json report =
+      runs.train({"--ranks", "2", "--steps", "3", "--eval-every", "2", "--sample", "20"});
+  std::vector<std::int64_t> steps;
+  for (const std::string& line :
+       testing::lines_of(test::contents_of(runs.last_run() + "/metrics.jsonl"))) {
+    steps.push_back(json::parse(line)["step"].get<std::int64_t>());
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 2, 3}));  // validations follow steps 2, 3
+  EXPECT_EQ(report["validation"].size(), 2u);
+  EXPECT_NE(runs.last_output().find("bit-identical on all 2 ranks"), std::string::npos);
+  EXPECT_NE(runs.last_output().find("sample"), std::string::npos);
+
+  StartedProgram generate({LOCKSTEP_PROGRAM, "generate", "--run", runs.last_run(), "--prompt",
+                           "To be", "--bytes", "5"});
+  EXPECT_EQ(generate.wait(kPatience), 0) << generate.error();
+  EXPECT_EQ(generate.output().find("To be"), 0u) << generate.output();
+}
+
+// Measured memory, summed over the ranks, is the ledger plus the activations.
+TEST(Run, MeasuredMemoryIsTheLedgerPlusActivations) {
+  Runs runs;
+  const json report = runs.train({"--ranks", "2", "--steps", "2", "--micro-batch", "16"});
+  std::int64_t measured = 0;
+  std::int64_t expected = 0;
+  for (const json& rank : report["memory"]["per_rank"]) {
+    measured += rank["pss_peak"].get<std::int64_t>();
+    for (const char* part :
+         {"parameters", "gradients", "optimizer", "transient_peak", "activations_peak"}) {
+      expected += rank[part].get<std::int64_t>();
+    }
+  }
+  // A model this small leaves room for what LibTorch and the groups keep: 4 MB per rank. With
+  // gpt2-124m the difference is below 3 %, which lockstep bench acceptance checks.
+  EXPECT_GT(measured, expected - 2 * 1'000'000);
+  EXPECT_LT(measured, expected + 2 * 4'000'000);
+}
+
+}  // namespace
+}  // namespace lockstep::train
