@@ -91,15 +91,16 @@ TEST(ProcessMeeting, a_member_that_dies_while_it_prepares_is_named) {
 TEST(ProcessMeeting, a_member_that_takes_forever_to_prepare_is_named) {
   Processes ranks;
   hold_all(ranks, 3, [](Exchange& exchange) {
-    exchange.deadline = milliseconds(300);
+    exchange.deadline = milliseconds(1500);
     if (exchange.rank == 1) {
       exchange.prepare = [](const std::shared_ptr<Segment>&) {
-        std::this_thread::sleep_for(milliseconds(1500));
+        std::this_thread::sleep_for(milliseconds(5000));
       };
     }
   });
   for (const int r : {0, 2}) {
-    EXPECT_EQ(ranks.end(r).text, "TimedOut: meeting: rank 1 did not finish its part within 300 ms");
+    EXPECT_EQ(ranks.end(r).text,
+              "TimedOut: meeting: rank 1 did not finish its part within 1500 ms");
   }
 }
 
