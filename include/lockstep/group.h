@@ -50,7 +50,8 @@ struct Span {
   Span(void* data_, std::int64_t count_, Dtype dtype_)
       : data(data_), count(count_), dtype(dtype_) {}
   template <class T, std::size_t extent>
-  Span(std::span<T, extent> values)  // NOLINT: implicit on purpose, a std::span says all a Span does
+  Span(
+      std::span<T, extent> values)  // NOLINT: implicit on purpose, a std::span says all a Span does
       : data(const_cast<std::remove_const_t<T>*>(values.data())),
         count(static_cast<std::int64_t>(values.size())),
         dtype(DtypeOf<std::remove_const_t<T>>::value) {}

@@ -47,7 +47,9 @@ TEST(EpochOrder, HangsOnSeedAndEpochOnly) {
 }
 
 // The order is part of what `--seed` promises, so it may not change unnoticed.
-TEST(EpochOrder, KeepsItsValues) { EXPECT_EQ(epoch_order(8, 1, 0), (Order{4, 1, 7, 5, 3, 0, 6, 2})); }
+TEST(EpochOrder, KeepsItsValues) {
+  EXPECT_EQ(epoch_order(8, 1, 0), (Order{4, 1, 7, 5, 3, 0, 6, 2}));
+}
 
 // Every element should come first about equally often.
 TEST(EpochOrder, HasNoFavourites) {

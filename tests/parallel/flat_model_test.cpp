@@ -40,9 +40,9 @@ TEST_F(FlatModelAlone, BucketsFillInReverseRegistrationOrder) {
   Parameters model(Shapes{{"a", {300}}, {"b", {300}}, {"c", {300}}});
   const FlatModel flat(model.ptr(), group_, {.bucket_mb = 0.0025}, *device_);
   ASSERT_EQ(flat.buckets().size(), 2u);
-  EXPECT_EQ(flat.buckets()[0].name, "bucket 0: c +1");
-  EXPECT_EQ(flat.buckets()[1].name, "bucket 1: a");
-  EXPECT_EQ(flat.parts()[0]->member(1).name, "b");
+  EXPECT_EQ(flat.buckets()[0].name, "bucket 0: c");
+  EXPECT_EQ(flat.buckets()[1].name, "bucket 1: b +1");
+  EXPECT_EQ(flat.parts()[1]->member(1).name, "a");
 }
 
 TEST_F(FlatModelAlone, BucketMbZeroGivesEveryParameterItsOwn) {
