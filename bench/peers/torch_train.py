@@ -2,6 +2,8 @@
 
 Takes the words of lockstep-bench-train-rank and writes the same result file, so that the bench
 reads both alike. Started by the bench, which sets the ranks' environment and pins them to cores.
+Stage pytorch-none is PyTorch as users run it; pytorch-none-malloc has the malloc settings of
+lockstep's own ranks, without which the kernel clears fresh pages for every gradient.
 """
 
 import argparse
@@ -67,7 +69,7 @@ class GPT2(nn.Module):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stage", required=True)
+    parser.add_argument("--stage", choices=("pytorch-none", "pytorch-none-malloc"), required=True)
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--precision", choices=("f32", "bf16"), required=True)
     for name in ("--micro-batch", "--seq", "--steps", "--threads"):
@@ -77,7 +79,6 @@ def arguments():
 
 
 def keep_freed_memory():
-    """The malloc settings of lockstep's own ranks: a fair comparison needs the same."""
     m_trim_threshold, m_mmap_threshold, never = -1, -3, 2_000_000_000
     libc = ctypes.CDLL(None)
     libc.mallopt(m_mmap_threshold, never)
@@ -113,7 +114,8 @@ def peak_of_ranks():
 
 def main():
     options = arguments()
-    keep_freed_memory()
+    if options.stage == "pytorch-none-malloc":
+        keep_freed_memory()
     torch.set_num_threads(options.threads)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo")
@@ -135,7 +137,8 @@ def main():
                   "resident_bytes": peaks, "weights_sha256": ""}
         with open(options.result, "w", encoding="utf-8") as file:
             json.dump(result, file)
-    dist.destroy_process_group()
+    dist.barrier()
+    os._exit(0)  # taking gloo's threads down ends in abort() now and then
 
 
 if __name__ == "__main__":

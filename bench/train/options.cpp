@@ -28,7 +28,8 @@ cli::Command syntax() {
                     {"--stages", "LIST", "Of apart, ddp (both)"},
                     {"--pairs", "N", "Rounds of launches (5)"},
                     {"--steps", "N", "Steps of a launch, the first one not counted (6)"},
-                    {"--peers", "", "PyTorch's own training apart as well"},
+                    {"--peers", "",
+                     "PyTorch's own training apart too, without and with our malloc settings"},
                     {"--python", "FILE", "Interpreter with torch for --peers (.deps/venv's)"},
                     {"--json", "", "Print a JSON object instead of tables"}},
           .not_built = {{"--sweep", "run one bench train per value"},
@@ -78,7 +79,7 @@ TrainBenchOptions parse_train_bench(std::span<const std::string> words) {
   question.steps = cli::whole_value(line, "--steps", {2, 1 << 20}).value_or(6);
   question.python = line.value_of("--python").value_or(default_python());
   if (line.value_of("--peers")) {
-    question.stages.emplace_back(kPyTorch);
+    question.stages.insert(question.stages.end(), {kPyTorch, kPyTorchTuned});
     check_python(question.python);
   }
   return options;

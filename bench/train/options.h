@@ -8,8 +8,10 @@
 
 namespace lockstep::bench {
 
-// The stage that PyTorch's own program is listed as: every rank alone, as apart, with torch.nn.
+// What PyTorch's own program is listed as: every rank alone, as apart, with torch.nn. As users run
+// it, and with the malloc settings of our ranks, which make it faster.
 inline constexpr const char* kPyTorch = "pytorch-none";
+inline constexpr const char* kPyTorchTuned = "pytorch-none-malloc";
 
 struct TrainQuestion {
   int ranks = 2;
@@ -18,7 +20,7 @@ struct TrainQuestion {
   std::string precision = "f32";
   std::int64_t micro_batch = 1;                     // sequences
   std::int64_t sequence = 128;                      // tokens
-  std::vector<std::string> stages{"apart", "ddp"};  // of apart, ddp and kPyTorch
+  std::vector<std::string> stages{"apart", "ddp"};  // of apart, ddp and PyTorch's
   std::int64_t rounds = 5;                          // each launches every stage once
   std::int64_t steps = 6;                           // of a launch; the first one is not counted
   std::string python;                               // the interpreter that has torch

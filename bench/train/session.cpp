@@ -19,6 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+bool is_pytorch(const std::string& stage) { return stage == kPyTorch || stage == kPyTorchTuned; }
+
 std::vector<std::string> command_of(const TrainQuestion& question, const std::string& stage,
                                     const std::string& result) {
   const std::vector<std::string> words = words_of({.print = {},
@@ -31,8 +33,9 @@ std::vector<std::string> command_of(const TrainQuestion& question, const std::st
                                                    .threads = question.threads,
                                                    .result = result});
   std::vector<std::string> command{cli::find_sibling("lockstep-bench-train-rank")};
-  if (stage == kPyTorch) {
-    command = {question.python, LOCKSTEP_BENCH_PEER};
+  if (is_pytorch(stage)) {
+    // The wheel alone has no NumPy, and torch says so each time.
+    command = {question.python, "-W", "ignore:Failed to initialize NumPy", LOCKSTEP_BENCH_PEER};
   }
   command.insert(command.end(), words.begin(), words.end());
   return command;
@@ -128,7 +131,7 @@ void verify(const std::vector<Launch>& launches) {
     if (launch.parameters != first.parameters) {
       refuse(first, launch, "numbers of parameters");
     }
-    const bool ours = launch.stage != kPyTorch && first.stage != kPyTorch;
+    const bool ours = !is_pytorch(launch.stage) && !is_pytorch(first.stage);
     if (ours && launch.losses.front() != first.losses.front()) {
       refuse(first, launch, "first losses");
     }
@@ -138,7 +141,8 @@ void verify(const std::vector<Launch>& launches) {
 std::vector<Comparison> compare(const std::vector<Launch>& launches) {
   using Pair = std::array<const char*, 2>;
   std::vector<Comparison> comparisons;
-  for (const auto& [stage, yardstick] : {Pair{"ddp", "apart"}, Pair{"apart", kPyTorch}}) {
+  for (const auto& [stage, yardstick] :
+       {Pair{"ddp", "apart"}, Pair{"apart", kPyTorch}, Pair{"apart", kPyTorchTuned}}) {
     const std::vector<double> numerators = medians_of(launches, stage);
     const std::vector<double> denominators = medians_of(launches, yardstick);
     if (!numerators.empty() && !denominators.empty()) {

@@ -51,7 +51,7 @@ Session measure(const TrainQuestion& question, const OnLaunch& on_launch);
 // the same bits in every launch of a stage and in the first loss of apart and ddp.
 void verify(const std::vector<Launch>& launches);
 
-// ddp against apart, and apart against PyTorch, where both were launched.
+// ddp against apart, and apart against PyTorch's, where both were launched.
 std::vector<Comparison> compare(const std::vector<Launch>& launches);
 
 }  // namespace lockstep::bench

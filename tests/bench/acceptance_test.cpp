@@ -56,6 +56,7 @@ TEST(Acceptance, every_speed_bound_of_the_first_issue) {
 TEST(Acceptance, the_median_of_each_comparison_is_judged) {
   const Session session{.launches = {},
                         .comparisons = {{"ddp", "apart", {1.05, 1.01, 1.09}},
+                                        {"apart", kPyTorchTuned, {1.01, 1.0, 1.05}},
                                         {"apart", kPyTorch, {1.03, 1.0, 1.05}}}};
   const auto judgements = judge(train_bounds("python")[0], session);
   ASSERT_EQ(judgements.size(), 2u);

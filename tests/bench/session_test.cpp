@@ -36,8 +36,11 @@ std::string refusal(const std::vector<Launch>& launches) {
 }
 
 TEST(Session, ratios_pair_launches_of_one_round) {
-  const auto comparisons = compare(two_rounds());
-  ASSERT_EQ(comparisons.size(), 2u);
+  auto launches = two_rounds();
+  launches.push_back(launch(kPyTorchTuned, 0, 80));
+  launches.push_back(launch(kPyTorchTuned, 1, 100));
+  const auto comparisons = compare(launches);
+  ASSERT_EQ(comparisons.size(), 3u);
   EXPECT_EQ(comparisons[0].stage, "ddp");
   EXPECT_EQ(comparisons[0].yardstick, "apart");
   EXPECT_DOUBLE_EQ(comparisons[0].ratio.least, 1.01);
@@ -45,6 +48,8 @@ TEST(Session, ratios_pair_launches_of_one_round) {
   EXPECT_DOUBLE_EQ(comparisons[0].ratio.median, 1.025);
   EXPECT_EQ(comparisons[1].stage, "apart");
   EXPECT_DOUBLE_EQ(comparisons[1].ratio.most, 1.0);
+  EXPECT_EQ(comparisons[2].yardstick, kPyTorchTuned);
+  EXPECT_DOUBLE_EQ(comparisons[2].ratio.most, 2.0);
 }
 
 TEST(Session, without_a_yardstick_nothing_is_compared) {

@@ -22,7 +22,7 @@ TEST(TrainBenchOptions, defaults_are_the_bound_of_small_batches) {
 TEST(TrainBenchOptions, peers_add_pytorch) {
   const TrainBenchOptions options =
       parse_train_bench(Words{"--peers", "--python", "/bin/sh", "--stages", "apart", "--json"});
-  EXPECT_EQ(options.question.stages, (Words{"apart", kPyTorch}));
+  EXPECT_EQ(options.question.stages, (Words{"apart", kPyTorch, kPyTorchTuned}));
   EXPECT_TRUE(options.json);
 }
 
