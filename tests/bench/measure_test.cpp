@@ -13,7 +13,13 @@ std::vector<Answer> measure_on_threads(int ranks, const Question& question) {
   std::vector<Answer> answers(groups.size());
   std::vector<std::thread> threads;
   for (std::size_t r = 0; r < groups.size(); ++r) {
-    threads.emplace_back([&, r] { answers[r] = measure(groups[r], question, 1 << 20); });
+    threads.emplace_back([&, r] {
+      try {
+        answers[r] = measure(groups[r], question, 1 << 20);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << r << ": " << error.what();
+      }
+    });
   }
   for (std::thread& thread : threads) {
     thread.join();
