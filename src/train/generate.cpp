@@ -17,9 +17,7 @@ namespace {
 
 // The logits of the byte behind `text`: [kByteVocabulary], in fp32. Rows of the model beyond the
 // tokenizer's vocabulary mean nothing here.
-std::vector<double> next_logits(models::Gpt2& model, std::string_view text) {
-  const auto context = static_cast<std::size_t>(model->config().context);
-  const std::string_view seen = text.substr(text.size() - std::min(text.size(), context));
+std::vector<double> next_logits(models::Gpt2& model, std::string_view seen) {
   const auto length = static_cast<std::int64_t>(seen.size());
   const torch::Tensor tokens = torch::empty({1, length}, torch::kInt64);  // [1, T]
   std::ranges::transform(seen, tokens.mutable_data_ptr<std::int64_t>(),
@@ -104,8 +102,10 @@ std::string sample_text(models::Gpt2& model, std::string_view prompt, const Samp
   std::mt19937_64 random(sampling.seed);
   const std::string start(prompt.empty() ? std::string_view("\n") : prompt);
   std::string text = start;
+  const auto window = static_cast<std::size_t>(std::min(sampling.window, model->config().context));
   for (std::int64_t i = 0; i < sampling.bytes; ++i) {
-    text += static_cast<char>(draw(next_logits(model, text), sampling.temperature, random));
+    const auto seen = std::string_view(text).substr(text.size() - std::min(text.size(), window));
+    text += static_cast<char>(draw(next_logits(model, seen), sampling.temperature, random));
   }
   model->train(was_training);
   return text.substr(start.size());
@@ -136,17 +136,14 @@ int generate(const GenerateOptions& options) {
                      "train");
   }
   const checkpoint::SafetensorsFile file(path);
-  const auto name = file.metadata().find("model");
-  if (name == file.metadata().end()) {
-    throw UsageError(path +
-                     ": does not say of which model it is; expected a file that lockstep "
-                     "train wrote");
-  }
-  models::Gpt2 model(models::config_of(name->second, data::kByteVocabulary));
+  const WeightsOrigin origin = origin_of(file);
+  models::Gpt2 model(models::config_of(origin.model, data::kByteVocabulary));
   load_weights(file, *model);
-  const std::string text = sample_text(
-      model, options.prompt,
-      {.bytes = options.bytes, .temperature = options.temperature, .seed = options.seed});
+  const std::string text = sample_text(model, options.prompt,
+                                       {.bytes = options.bytes,
+                                        .temperature = options.temperature,
+                                        .seed = options.seed,
+                                        .window = origin.sequence});
   const std::string shown = printable(options.prompt) + printable(text) + "\n";
   std::fputs(shown.c_str(), stdout);
   return 0;

@@ -14,10 +14,13 @@ struct Sampling {
   std::int64_t bytes = 200;  // to generate
   double temperature = 1.0;  // divides the logits; 0 takes the likeliest byte each time
   std::uint64_t seed = 1;    // of this sampling only; LibTorch's generator is left alone
+  // The most bytes that the next one is drawn from; the model's context when that is less. A model
+  // trained on shorter sequences knows nothing of the positions behind them.
+  std::int64_t window = 1024;
 };
 
-// `sampling.bytes` bytes that follow `prompt` (a line break when it is empty), each drawn given as
-// many bytes before it as the model's context holds. The model is left in training mode or not, as
+// `sampling.bytes` bytes that follow `prompt` (a line break when it is empty), each drawn given
+// those before it. The model is left in training mode or not, as
 // it was.
 std::string sample_text(models::Gpt2& model, std::string_view prompt, const Sampling& sampling);
 
@@ -25,7 +28,7 @@ std::string sample_text(models::Gpt2& model, std::string_view prompt, const Samp
 // as \xNN.
 std::string printable(std::string_view bytes);
 
-// The command: reads config.toml and weights.safetensors of the run folder, prints prompt and
+// The command: reads weights.safetensors of the run folder, prints prompt and
 // continuation. Returns the exit code. Throws UsageError for a folder that holds no finished run.
 int generate(const GenerateOptions& options);
 

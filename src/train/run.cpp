@@ -24,6 +24,9 @@
 namespace lockstep::train {
 namespace {
 
+// A little below 1: what a small model finds unlikely is mostly wrong.
+constexpr double kSampleTemperature = 0.8;
+
 // What rank 0 shows and keeps.
 struct Output {
   RunFolder folder;
@@ -100,8 +103,8 @@ class Run {
     if (!output_) {
       return;
     }
-    save_weights(output_->folder.file("weights.safetensors"), options_.model, *trainer_.model(),
-                 trainer_.parallel());
+    save_weights(output_->folder.file("weights.safetensors"), {options_.model, options_.sequence},
+                 *trainer_.model(), trainer_.parallel());
     const std::string text = report_json(report).dump(1) + "\n";
     checkpoint::write_text(output_->folder.file("report.json"), text);
     if (!options_.report.empty()) {
@@ -203,9 +206,11 @@ class Run {
   void show_outcome(const Report& report) {
     Console& console = output_->console;
     if (options_.sample_bytes > 0) {
-      const std::string text = sample_text(
-          trainer_.model(), "",
-          {.bytes = options_.sample_bytes, .seed = static_cast<std::uint64_t>(options_.seed)});
+      const std::string text = sample_text(trainer_.model(), "",
+                                           {.bytes = options_.sample_bytes,
+                                            .temperature = kSampleTemperature,
+                                            .seed = static_cast<std::uint64_t>(options_.seed),
+                                            .window = options_.sequence});
       console.note("\nsample:\n" + printable(text) + "\n");
     }
     console.note("weights     sha256 " + report.weights_sha256 +

@@ -1,15 +1,21 @@
 #include "train/weights.h"
 
 #include "base/invariant.h"
+#include "base/quantity.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace lockstep::train {
 namespace {
+
+constexpr const char* kModelKey = "model";
+constexpr const char* kSequenceKey = "sequence";
 
 using ByName = std::map<std::string, torch::Tensor>;  // std::string compares bytewise
 
@@ -107,7 +113,7 @@ void verify_replicas(Group& group, const WeightDigests& mine) {
   }
 }
 
-void save_weights(const std::string& path, const std::string& model_name, torch::nn::Module& model,
+void save_weights(const std::string& path, const WeightsOrigin& origin, torch::nn::Module& model,
                   const Parallel& parallel) {
   const ByName weights = full_weights_of(model, parallel);
   std::vector<checkpoint::NamedTensor> tensors;
@@ -116,7 +122,22 @@ void save_weights(const std::string& path, const std::string& model_name, torch:
     tensors.push_back({name, Dtype::f32, tensor.sizes().vec(), tensor.const_data_ptr()});
   }
   checkpoint::write_safetensors(path, std::move(tensors),
-                                {{"format", "pt"}, {"model", model_name}});
+                                {{"format", "pt"},
+                                 {kModelKey, origin.model},
+                                 {kSequenceKey, std::to_string(origin.sequence)}});
+}
+
+WeightsOrigin origin_of(const checkpoint::SafetensorsFile& file) {
+  const auto model = file.metadata().find(kModelKey);
+  const auto sequence = file.metadata().find(kSequenceKey);
+  const bool complete = model != file.metadata().end() && sequence != file.metadata().end();
+  const auto tokens = complete ? quantity::whole(sequence->second) : std::nullopt;
+  if (!tokens || *tokens < 1) {
+    throw UsageError(file.path() +
+                     ": does not say of which model it is and how it was trained; expected a file "
+                     "that lockstep train wrote");
+  }
+  return {model->second, *tokens};
 }
 
 void load_weights(const checkpoint::SafetensorsFile& file, torch::nn::Module& model) {

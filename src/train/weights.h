@@ -8,6 +8,7 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <string>
 
 namespace lockstep::train {
@@ -28,10 +29,18 @@ WeightDigests digest_weights(torch::nn::Module& model, const Parallel& parallel)
 // bits.
 void verify_replicas(Group& group, const WeightDigests& mine);
 
-// Writes the full fp32 weights by name as safetensors, with `model_name` in the metadata ("model").
-// Throws SystemError naming the file.
-void save_weights(const std::string& path, const std::string& model_name, torch::nn::Module& model,
+// What a file of weights says about itself, in its metadata.
+struct WeightsOrigin {
+  std::string model;          // its name in models/registry.h
+  std::int64_t sequence = 0;  // tokens of the sequences it was trained on
+};
+
+// Writes the full fp32 weights by name as safetensors. Throws SystemError naming the file.
+void save_weights(const std::string& path, const WeightsOrigin& origin, torch::nn::Module& model,
                   const Parallel& parallel);
+
+// Throws UsageError when the file does not say, so was not written by save_weights().
+WeightsOrigin origin_of(const checkpoint::SafetensorsFile& file);
 
 // Copies the weights of a file into an f32 model, in place. Throws Error naming file, parameter,
 // expected and found shape when they do not match.

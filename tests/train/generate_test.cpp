@@ -31,6 +31,15 @@ TEST(SampleText, HangsOnItsSeedOnly) {
   EXPECT_TRUE(model->is_training());
 }
 
+TEST(SampleText, LooksBackNoFurtherThanItsWindow) {
+  models::Gpt2 model = small_model();
+  const auto likeliest = [&](const char* prompt, std::int64_t window) {
+    return sample_text(model, prompt, {.bytes = 30, .temperature = 0, .window = window});
+  };
+  EXPECT_EQ(likeliest("abcde", 2), likeliest("zyxde", 2));
+  EXPECT_NE(likeliest("abcde", 1024), likeliest("zyxwde", 1024));
+}
+
 TEST(SampleText, LeavesLibTorchsGeneratorAlone) {
   models::Gpt2 model = small_model();
   torch::manual_seed(5);

@@ -63,9 +63,10 @@ TEST(Weights, ComeBackFromTheirFile) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), "small", *model, parallel);
+  save_weights(folder.file("w"), {"small", 4}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
-  EXPECT_EQ(file.metadata().at("model"), "small");
+  EXPECT_EQ(origin_of(file).model, "small");
+  EXPECT_EQ(origin_of(file).sequence, 4);
   Gpt2 other(kSmall);
   load_weights(file, *other);
   for (const auto& item : model->named_parameters()) {
@@ -73,12 +74,19 @@ TEST(Weights, ComeBackFromTheirFile) {
   }
 }
 
+TEST(Weights, OfAnotherProgramDoNotSayWhatTheyAre) {
+  const test::TemporaryFolder folder;
+  checkpoint::write_safetensors(folder.file("w"), {}, {{"format", "pt"}});
+  const checkpoint::SafetensorsFile file(folder.file("w"));
+  EXPECT_EQ(test::error_of<UsageError>([&] { origin_of(file); }).find(folder.file("w")), 0u);
+}
+
 TEST(Weights, OfAnotherModelAreRefusedByName) {
   const test::TemporaryFolder folder;
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), "small", *model, parallel);
+  save_weights(folder.file("w"), {"small", 4}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   models::Gpt2Config config = kSmall;
   config.vocabulary = 6;
