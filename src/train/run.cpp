@@ -75,10 +75,10 @@ class Run {
         threads_(choose_threads(options, world.size())),
         memory_(measure_baseline(options)),
         records_(std::move(*world.split(0, world.rank()))),
+        trainer_(options, world),
         output_(world.rank() == 0
                     ? std::optional<Output>(Output{RunFolder(options), Console(stdout)})
-                    : std::nullopt),
-        trainer_(options, world) {}
+                    : std::nullopt) {}
 
   void train() {
     show_header();
@@ -224,8 +224,8 @@ class Run {
   int threads_;
   MemoryWatch memory_;
   Group records_;  // what is not the engine's goes here
-  std::optional<Output> output_;
   Trainer trainer_;
+  std::optional<Output> output_;  // made last: data that can't be trained on leaves no folder
   History history_;
   RankRecord mine_;
 };
