@@ -322,7 +322,6 @@ TEST(Parallel, C34_bucket_sizes_do_not_change_the_sum) {
   }
 }
 
-
 TEST(Parallel, ExceptionInAForwardLeavesTheNextStepClean) {
   for (const Values& values : run(2, [](Group& group) {
          Parameters model(Shapes{{"w", {}}});
