@@ -146,7 +146,8 @@ class Work {
 };
 
 struct GroupOptions {
-  // From a peer's last sign of life until TimedOut; bounds rendezvous and sub-groups too.
+  // How long a peer may give no sign of life before TimedOut, counted from its last sign or from
+  // the start of the wait, whichever is later; bounds rendezvous and sub-groups too.
   std::chrono::milliseconds deadline = std::chrono::seconds(300);
   // What errors call the group.
   std::string name = "world";
