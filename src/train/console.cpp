@@ -1,5 +1,7 @@
 #include "train/console.h"
 
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -49,14 +51,24 @@ std::string batch_text(const Options& options) {
          " = " + plural(tokens_per_step(options), "token") + " per step";
 }
 
-std::string bar(double done) {
-  constexpr int kWidth = 24;
-  const auto filled = std::lround(done * kWidth);
+// A bar `width` wide, brackets included; nothing where there is no room for one.
+std::string bar(double done, std::int64_t width) {
+  const std::int64_t inside = width - 2;
+  if (inside < 4) {
+    return "";
+  }
+  const auto filled = std::llround(done * static_cast<double>(inside));
   std::string text = "[";
-  for (int i = 0; i < kWidth; ++i) {
+  for (std::int64_t i = 0; i < inside; ++i) {
     text += i < filled ? '#' : '.';
   }
-  return text + "]";
+  return text + "] ";
+}
+
+std::int64_t terminal_columns(std::FILE* stream) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
 }
 
 std::string step_text(const StepResult& step, const Options& options, double seconds_per_step) {
@@ -98,6 +110,15 @@ std::string duration_text(double seconds) {
     return format("%ldh%02ldm", whole / 3600, whole % 3600 / 60);
   }
   return whole >= 60 ? format("%ldm%02lds", whole / 60, whole % 60) : format("%lds", whole);
+}
+
+std::string live_line(const std::string& text, double done, std::int64_t columns) {
+  constexpr std::int64_t kWidestBar = 26;
+  // The last column stays free: some terminals wrap when it is written.
+  const std::int64_t room = columns - 1;
+  const auto length = static_cast<std::int64_t>(text.size());
+  const std::string whole = bar(done, std::min(kWidestBar, room - length - 1)) + text;
+  return whole.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(0, room)));
 }
 
 Console::Console(std::FILE* stream) : stream_(stream), terminal_(::isatty(::fileno(stream)) == 1) {}
@@ -152,14 +173,15 @@ void Console::step(const StepResult& step, const Options& options) {
   }
   const double elapsed = std::chrono::duration<double>(shown_ - first_step_).count();
   const double per_step = done > 1 ? elapsed / static_cast<double>(done - 1) : step.ms / 1e3;
-  std::string line = step_text(step, options, per_step);
+  const std::string text = step_text(step, options, per_step);
   if (terminal_) {
     const double share = static_cast<double>(done) / static_cast<double>(options.steps);
-    line = std::string("\r").append(bar(share)).append(" ").append(line).append("\x1b[K");
+    print(std::string("\r")
+              .append(live_line(text, share, terminal_columns(stream_)))
+              .append("\x1b[K"));
   } else {
-    line += '\n';
+    print(text + "\n");
   }
-  print(line);
   live_line_ = terminal_;
   if (done == options.steps) {
     end_live_line();

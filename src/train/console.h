@@ -45,6 +45,10 @@ class Console {
   Clock::time_point shown_{};
 };
 
+// `text` behind a bar that is `done` (0 … 1) full, in one line of a terminal that is `columns`
+// wide: the bar gives way first, then the text's end.
+std::string live_line(const std::string& text, double done, std::int64_t columns);
+
 // "1,234,567".
 std::string grouped(std::int64_t number);
 // "3.44 MB" (1 MB = 1e6 bytes).

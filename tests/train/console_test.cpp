@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -44,6 +45,18 @@ TEST(ConsoleText, ScalesBytesAndDurations) {
   EXPECT_EQ(duration_text(185), "3m05s");
   EXPECT_EQ(duration_text(3725), "1h02m");
   EXPECT_EQ(duration_text(-1), "0s");
+}
+
+TEST(LiveLine, NeverWraps) {
+  const std::string text(50, 'x');
+  EXPECT_EQ(live_line(text, 0.5, 200), "[############............] " + text);
+  for (std::int64_t columns = 0; columns < 120; ++columns) {
+    EXPECT_LE(static_cast<std::int64_t>(live_line(text, 1.0, columns).size()),
+              std::max<std::int64_t>(0, columns - 1));
+  }
+  EXPECT_EQ(live_line(text, 0.5, 52), text);
+  EXPECT_EQ(live_line(text, 1.0, 60), "[######] " + text);
+  EXPECT_EQ(live_line(text, 0.0, 11), std::string(10, 'x'));
 }
 
 TEST(Console, HeaderTellsWhatIsToCome) {
