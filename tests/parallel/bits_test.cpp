@@ -1,7 +1,7 @@
 // The promise of the same bits: whatever the number of ranks, the buckets and the overlap.
 #include "lockstep/parallel.h"
 #include "parallel/modules.h"
-#include "support/ranks.h"
+#include "parallel/single_threaded_ranks.h"
 
 #include <gtest/gtest.h>
 
@@ -10,24 +10,10 @@ namespace {
 
 using test::append;
 using test::Perceptron;
-using test::RankResult;
-using test::run_ranks;
+using test::run;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-// Runs `body` on `ranks` processes with one compute thread each; any exception fails the test.
-std::vector<Values> run(int ranks, const std::function<Values(Group&)>& body) {
-  std::vector<Values> all;
-  for (const RankResult& result : run_ranks(ranks, [&body](Group& group) {
-         at::set_num_threads(1);
-         return body(group);
-       })) {
-    EXPECT_EQ(result.error, "");
-    all.push_back(result.values);
-  }
-  return all;
-}
 
 struct Run {
   int ranks;

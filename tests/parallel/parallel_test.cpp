@@ -1,6 +1,7 @@
 #include "lockstep/parallel.h"
 
 #include "parallel/modules.h"
+#include "parallel/single_threaded_ranks.h"
 #include "support/ranks.h"
 
 #include <gtest/gtest.h>
@@ -17,24 +18,12 @@ using test::append;
 using test::Parameters;
 using test::Perceptron;
 using test::RankResult;
+using test::run;
 using test::run_ranks;
 using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-// Runs `body` on `ranks` processes with one compute thread each; any exception fails the test.
-std::vector<Values> run(int ranks, const std::function<Values(Group&)>& body) {
-  std::vector<Values> all;
-  for (const RankResult& result : run_ranks(ranks, [&body](Group& group) {
-         at::set_num_threads(1);
-         return body(group);
-       })) {
-    EXPECT_EQ(result.error, "");
-    all.push_back(result.values);
-  }
-  return all;
-}
 
 double rank_factor(const Group& group) { return group.rank() + 1.0; }
 

@@ -1,0 +1,28 @@
+// Ranks for tests of bits: one compute thread each, and no exception.
+#pragma once
+
+#include "support/ranks.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <vector>
+
+namespace lockstep::test {
+
+// What `body` returned on each of `ranks` processes; any exception fails the test.
+inline std::vector<std::vector<double>> run(
+    int ranks, const std::function<std::vector<double>(Group&)>& body) {
+  std::vector<std::vector<double>> all;
+  for (const RankResult& result : run_ranks(ranks, [&body](Group& group) {
+         at::set_num_threads(1);
+         return body(group);
+       })) {
+    EXPECT_EQ(result.error, "");
+    all.push_back(result.values);
+  }
+  return all;
+}
+
+}  // namespace lockstep::test
