@@ -66,7 +66,7 @@ void expect_same_bits_for_any_number_of_ranks(const Precision& precision) {
   EXPECT_EQ(one, train_everywhere({2, 4, options}));
   EXPECT_EQ(one, train_everywhere({4, 2, options}));
   EXPECT_EQ(one, train_everywhere({8, 1, options}));
-  EXPECT_LT(one[10], one[0]);  // the last step's loss against the first's
+  EXPECT_LT(one.at(10), one.at(0));  // the last step's loss against the first's
 }
 
 TEST(Parallel, ReproducibleBitsForAnyNumberOfRanksF32) {
@@ -105,7 +105,7 @@ TEST(Parallel, OverlapCompletesTheFirstBucketBeforeTheLastHook) {
       }
       return Values{count};
     });
-    return all[0][0];
+    return all[0].at(0);
   };
   EXPECT_GE(overlapped_steps(true), 10);
   EXPECT_EQ(overlapped_steps(false), 0);
