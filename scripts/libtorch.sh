@@ -75,10 +75,11 @@ refuse_cuda_wheel() {
   fi
 }
 
+# install_wheel ACCEPT: ACCEPT is called with the new environment and ends the script if it won't do.
 # Made beside the environment in use and renamed when complete: a set-up cut short leaves nothing
 # that looks finished, and nobody who compiles against the old one loses it meanwhile.
 install_wheel() {
-  local python partial="$deps/venv.partial"
+  local python accept="$1" partial="$deps/venv.partial"
   python="$(usable_python)"
   [ -n "$python" ] || fail "no Python 3.10 or newer with ensurepip: install python3 and python3-venv"
   mkdir -p "$deps"
@@ -86,7 +87,7 @@ install_wheel() {
   step "Making a Python environment in .deps" "$deps/venv.log" "$python" -m venv "$partial"
   step "Installing $torch_pin into it" "$deps/torch.log" \
     "$partial/bin/python" -m pip install --disable-pip-version-check "$torch_pin"
-  refuse_cuda_wheel "$partial"
+  "$accept" "$partial"
   printf '%s\n' "$torch_pin" >"$partial/lockstep-complete"
   if [ -e "$venv" ]; then
     mv "$venv" "$deps/venv.old" || fail "cannot move $venv aside"
@@ -95,12 +96,29 @@ install_wheel() {
   rm -rf "$deps/venv.old"
 }
 
+has_pinned_wheel() {
+  [ "$(cat "$venv_stamp" 2>/dev/null)" = "$torch_pin" ]
+}
+
 set_up_libtorch() {
   local own
   own="$(own_libtorch)" || exit 1
   if [ -n "$own" ]; then
     say "LibTorch: $own"
-  elif [ "$(cat "$venv_stamp" 2>/dev/null)" != "$torch_pin" ]; then
-    install_wheel
+  else
+    has_pinned_wheel || install_wheel refuse_cuda_wheel
   fi
+}
+
+# The Python that tests compare with: the wheel (any build of it, when the compiled code uses a
+# LibTorch of the user's own) and the packages of requirements-tests.txt.
+set_up_test_python() {
+  local requirements="$lockstep_root/scripts/requirements-tests.txt" stamp="$venv/lockstep-tests"
+  has_pinned_wheel || install_wheel true
+  if cmp -s "$requirements" "$stamp"; then
+    return
+  fi
+  step "Installing the Python packages that tests compare with" "$deps/tests.log" \
+    "$venv/bin/python" -m pip install --disable-pip-version-check --requirement "$requirements"
+  cp "$requirements" "$stamp" || fail "cannot write $stamp"
 }

@@ -28,7 +28,7 @@ class CheckTest(unittest.TestCase):
             shutil.copy(SOURCE / script, machine.clone / script)
         # Set-up has tests of its own.
         setup = machine.clone / "scripts/setup"
-        setup.write_text('#!/bin/bash\necho setup >>"$CALLS"\nexit "${FAKE_SETUP:-0}"\n')
+        setup.write_text('#!/bin/bash\necho "setup $*" >>"$CALLS"\nexit "${FAKE_SETUP:-0}"\n')
 
     def closing_line(self, result):
         return result.stdout.splitlines()[-1]
@@ -38,6 +38,12 @@ class CheckTest(unittest.TestCase):
         self.assertEqual((result.returncode, self.closing_line(result)), (0, "18 passed, 0 failed"))
         for folder in ("build", "build-asan-ubsan", "build-tsan"):
             self.assertEqual(len(self.machine.calls(f"--test-dir {self.machine.clone}/{folder} ")), 1)
+
+    def test_only_check_needs_what_tests_compare_with(self):
+        self.machine.run("check")
+        self.assertEqual(self.machine.calls("setup"), ["setup --tests"])
+        self.machine.run("quickstart")
+        self.assertEqual(self.machine.calls("setup"), ["setup "])
 
     def test_one_failure_fails(self):
         result = self.machine.run("check", FAKE_RELEASE="90% tests passed, 1 tests failed out of 10")

@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-REAL_TOOLS = ("bash env cat cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
+REAL_TOOLS = ("bash env cat cmp cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
               "sha256sum sort stat tail tar tee touch").split()
 PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format".split()
 

@@ -134,10 +134,29 @@ class SetupTest(unittest.TestCase):
         result = machine.run("scripts/setup")
         self.assert_refused(result, "expected 5057198 bytes", "got 5057198 bytes")
 
-    def test_an_argument_is_a_usage_error(self):
+    def test_what_tests_compare_with_is_installed_once_and_again_when_it_changes(self):
+        machine = self.complete_machine()
+        requirements = machine.clone / "scripts/requirements-tests.txt"
+        for text in (requirements.read_text(), "numpy==1.0\n"):
+            requirements.write_text(text)
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertEqual(len(machine.calls(f"pip install --disable-pip-version-check "
+                                               f"--requirement {requirements}")), 1)
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertEqual(machine.calls("-m pip"), [])
+
+    def test_with_an_own_libtorch_tests_still_have_a_wheel_to_compare_with(self):
+        machine = self.machine
+        machine.place_plays(PLAYS)
+        own = libtorch_at(machine.clone.parent / "own libtorch")
+        result = machine.run("scripts/setup", "--tests", LIBTORCH=own, FAKE_PIP="cuda-library")
+        self.assertEqual(result.returncode, 0, result)
+        self.assertEqual(len(machine.calls("torch==2.13.0")), 1)
+
+    def test_an_unknown_argument_is_a_usage_error(self):
         result = self.machine.run("scripts/setup", "--fast")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("--fast", result.stderr)
+        self.assertIn("'--fast'; expected --tests", result.stderr)
 
 
 if __name__ == "__main__":
