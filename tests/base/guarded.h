@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 template <class T>
 class Guarded {
@@ -53,4 +53,4 @@ std::size_t first_difference(const T* left, const T* right, std::size_t count) {
   return count;
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 // Restores Highway's own choice when it goes out of scope, a failed assertion included.
 class ForcedTarget {
@@ -28,4 +28,4 @@ void on_every_target(const Check& check) {
   }
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 namespace {
 
 std::vector<std::string> bench(std::vector<std::string> words) {
@@ -79,4 +79,4 @@ TEST(BenchPrograms, help_says_what_is_asked) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 namespace {
 
 std::vector<std::string> bench_train(std::vector<std::string> words) {
@@ -60,4 +60,4 @@ TEST(BenchTrain, an_unknown_model_is_refused_once_it_is_known_to_be) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

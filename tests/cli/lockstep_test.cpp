@@ -13,8 +13,8 @@ namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using lockstep::testing::lines_of;
-using lockstep::testing::StartedProgram;
+using lockstep::test::lines_of;
+using lockstep::test::StartedProgram;
 using Words = std::vector<std::string>;
 
 struct BadLine {

@@ -11,8 +11,8 @@
 namespace lockstep::cli {
 namespace {
 
-using lockstep::testing::lines_of;
-using lockstep::testing::StartedProgram;
+using lockstep::test::lines_of;
+using lockstep::test::StartedProgram;
 
 constexpr std::chrono::seconds kPatience(60);  // LibTorch's libraries load slowly when cold
 

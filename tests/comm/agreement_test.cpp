@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-using testing::on_ranks;
-using testing::run_ranks;
-using testing::text_of;
-using testing::threw;
+using test::on_ranks;
+using test::run_ranks;
+using test::text_of;
+using test::threw;
 
 std::vector<Group> threads(int ranks,
                            std::chrono::milliseconds deadline = std::chrono::seconds(60)) {

@@ -10,8 +10,8 @@
 namespace lockstep::comm {
 namespace {
 
-using testing::on_ranks;
-using testing::same_bits;
+using test::on_ranks;
+using test::same_bits;
 
 constexpr std::int64_t kOffset = 192;  // of the span under test, between guard bytes
 constexpr std::int64_t kGuardBytes = 64;
@@ -33,7 +33,7 @@ struct Case {
     std::memset(bytes - kGuardBytes, kPattern,
                 static_cast<std::size_t>(span.bytes() + 2 * kGuardBytes));
     for (std::int64_t i = 0; i < count; ++i) {
-      static_cast<T*>(span.data())[i] = testing::value_of<T>(group.rank(), i, salt);
+      static_cast<T*>(span.data())[i] = test::value_of<T>(group.rank(), i, salt);
     }
     return span;
   }
@@ -57,7 +57,7 @@ struct Case {
     const SymmetricSpan span = fill(5);
     group.all_reduce(span, options).wait();
     expect("all_reduce", span,
-           [&](std::int64_t i) { return testing::reduced_at<T>(i, group.size(), 5, options); });
+           [&](std::int64_t i) { return test::reduced_at<T>(i, group.size(), 5, options); });
   }
 
   void reduce_scatter(const ReduceOptions& options) const {
@@ -66,9 +66,9 @@ struct Case {
     std::vector<T> output(static_cast<std::size_t>(block.size()));
     group.reduce_scatter(span, Span(std::span(output)), options).wait();
     const auto reduced = [&](std::int64_t i) {
-      return testing::reduced_at<T>(i, group.size(), 6, options);
+      return test::reduced_at<T>(i, group.size(), 6, options);
     };
-    const auto untouched = [&](std::int64_t i) { return testing::value_of<T>(group.rank(), i, 6); };
+    const auto untouched = [&](std::int64_t i) { return test::value_of<T>(group.rank(), i, 6); };
     for (std::int64_t i = block.begin; i < block.end; ++i) {
       ASSERT_TRUE(same_bits(output[static_cast<std::size_t>(i - block.begin)], reduced(i))) << i;
     }
@@ -84,18 +84,18 @@ struct Case {
     group.all_gather(span).wait();
     expect("all_gather", span, [&](std::int64_t i) {
       const std::int64_t block = block_of(count, group.size(), 0).size();
-      return testing::value_of<T>(static_cast<int>(i / block), i, 7);
+      return test::value_of<T>(static_cast<int>(i / block), i, 7);
     });
   }
 
   void broadcast(int root) const {
     const SymmetricSpan span = fill(8);
     group.broadcast(span, root).wait();
-    expect("broadcast", span, [&](std::int64_t i) { return testing::value_of<T>(root, i, 8); });
+    expect("broadcast", span, [&](std::int64_t i) { return test::value_of<T>(root, i, 8); });
   }
 
   void everything() const {
-    for (const ReduceOptions& options : testing::reductions_of<T>()) {
+    for (const ReduceOptions& options : test::reductions_of<T>()) {
       all_reduce(options);
       reduce_scatter(options);
     }
@@ -108,8 +108,8 @@ struct Case {
 TEST_P(Direct, every_collective_type_and_size_gives_the_trees_bits) {
   on_ranks(GetParam(), [](Group& group) {
     SymmetricMemory memory = group.allocate_symmetric(64 << 10, "cases");
-    testing::for_each_dtype([&]<class T>() {
-      for (const std::int64_t count : testing::sizes_for(group.size())) {
+    test::for_each_dtype([&]<class T>() {
+      for (const std::int64_t count : test::sizes_for(group.size())) {
         Case<T>{group, memory, count}.everything();
       }
     });
@@ -137,13 +137,13 @@ TEST_P(Direct, parts_of_several_types_are_one_collective) {
     const auto bf16 = memory.span(4096, 65, Dtype::bf16);
     const auto rounded = memory.span(8192, 3, Dtype::f32);
     for (std::int64_t i = 0; i < 1000; ++i) {
-      static_cast<float*>(f32.data())[i] = testing::value_of<float>(group.rank(), i, 1);
+      static_cast<float*>(f32.data())[i] = test::value_of<float>(group.rank(), i, 1);
     }
     for (std::int64_t i = 0; i < 65; ++i) {
-      static_cast<Bfloat16*>(bf16.data())[i] = testing::value_of<Bfloat16>(group.rank(), i, 2);
+      static_cast<Bfloat16*>(bf16.data())[i] = test::value_of<Bfloat16>(group.rank(), i, 2);
     }
     for (std::int64_t i = 0; i < 3; ++i) {
-      static_cast<float*>(rounded.data())[i] = testing::value_of<float>(group.rank(), i, 3);
+      static_cast<float*>(rounded.data())[i] = test::value_of<float>(group.rank(), i, 3);
     }
     const std::array<ReducePart, 3> parts{ReducePart{f32, {}}, ReducePart{bf16, {}},
                                           ReducePart{rounded, Dtype::bf16}};
@@ -151,16 +151,16 @@ TEST_P(Direct, parts_of_several_types_are_one_collective) {
     const int ranks = group.size();
     for (std::int64_t i = 0; i < 1000; ++i) {
       ASSERT_TRUE(same_bits(static_cast<float*>(f32.data())[i],
-                            testing::reduced_at<float>(i, ranks, 1, {.op = ReduceOp::mean})));
+                            test::reduced_at<float>(i, ranks, 1, {.op = ReduceOp::mean})));
     }
     for (std::int64_t i = 0; i < 65; ++i) {
       ASSERT_TRUE(same_bits(static_cast<Bfloat16*>(bf16.data())[i],
-                            testing::reduced_at<Bfloat16>(i, ranks, 2, {.op = ReduceOp::mean})));
+                            test::reduced_at<Bfloat16>(i, ranks, 2, {.op = ReduceOp::mean})));
     }
     for (std::int64_t i = 0; i < 3; ++i) {
-      ASSERT_TRUE(same_bits(static_cast<float*>(rounded.data())[i],
-                            testing::reduced_at<float>(
-                                i, ranks, 3, {.op = ReduceOp::mean, .round_to = Dtype::bf16})));
+      ASSERT_TRUE(same_bits(
+          static_cast<float*>(rounded.data())[i],
+          test::reduced_at<float>(i, ranks, 3, {.op = ReduceOp::mean, .round_to = Dtype::bf16})));
     }
     EXPECT_EQ(group.traffic().collectives, 1);
   });

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-using testing::on_ranks;
+using test::on_ranks;
 
 TEST(Formation, a_group_of_threads_is_complete_at_once) {
   const auto members = comm::form_group_of_threads(3, {.name = "trio"});

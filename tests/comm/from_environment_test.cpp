@@ -118,7 +118,7 @@ TEST_F(FromEnvironment, H42_the_deadline_variable_overrides_the_option) {
 
 // L51: the rendezvous on one host resolves no name and opens no port.
 TEST_F(FromEnvironment, L51_localhost_without_any_network_meets) {
-  testing::Processes ranks;
+  test::Processes ranks;
   for (int r = 0; r < 2; ++r) {
     ranks.start([&, r] {
       set({{"RANK", std::to_string(r)},

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-using testing::on_ranks;
+using test::on_ranks;
 
 TEST(Group, knows_its_rank_size_name_and_deadline) {
   auto groups = Group::of_threads(3, {.deadline = std::chrono::seconds(7), .name = "trio"});

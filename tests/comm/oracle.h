@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 template <class T>
 constexpr bool is_half = std::is_same_v<T, Bfloat16> || std::is_same_v<T, Float16>;
@@ -160,4 +160,4 @@ std::vector<ReduceOptions> reductions_of() {
   return all;
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 template <class T>
 Span span_of(Guarded<T>& values) {
@@ -131,4 +131,4 @@ void check_all(Group& group, std::int64_t count) {
   }
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

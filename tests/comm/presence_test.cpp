@@ -18,7 +18,7 @@ TEST(Presence, another_process_is_seen_until_it_dies) {
   const Presence own(segment, 0);
   int holds[2];
   ASSERT_EQ(::pipe(holds), 0);
-  testing::Processes ranks;
+  test::Processes ranks;
   const pid_t process = ranks.start([&] {
     const Presence theirs(segment, 1);
     static_cast<void>(::write(holds[1], "x", 1));
@@ -37,7 +37,7 @@ TEST(Presence, another_process_is_seen_until_it_dies) {
 
 TEST(Presence, a_forked_child_does_not_hold_its_parents_place) {
   const auto segment = Segment::create(page_bytes());
-  testing::Processes ranks;
+  test::Processes ranks;
   ranks.start([&] {
     const Presence parent(segment, 0);
     const pid_t child = ::fork();
@@ -58,7 +58,7 @@ TEST(Presence, a_forked_child_does_not_hold_its_parents_place) {
 TEST(Presence, two_processes_cannot_be_one_rank) {
   const auto segment = Segment::create(page_bytes());
   const Presence own(segment, 0);
-  testing::Processes ranks;
+  test::Processes ranks;
   ranks.start([&] { const Presence again(segment, 0); });
   EXPECT_EQ(ranks.end(0).text.rfind("SystemError: locking rank 0's byte", 0), 0u);
 }

@@ -14,8 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::Ended;
-using testing::Processes;
+using test::Ended;
+using test::Processes;
 
 using Body = std::function<void(Group&)>;
 

@@ -1,4 +1,5 @@
 // Exchanges between processes beyond what process_group_test shows through whole groups.
+#include "comm/exchanges.h"
 #include "comm/meeting.h"
 #include "comm/processes.h"
 #include "comm/unix_socket.h"
@@ -11,18 +12,8 @@ namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::Processes;
-
-Exchange exchange_of(int rank, int size) {
-  Exchange exchange;
-  exchange.key = "key";
-  exchange.what = "meeting";
-  exchange.rank = rank;
-  exchange.size = size;
-  exchange.bytes = 4096;
-  exchange.deadline = std::chrono::seconds(20);
-  return exchange;
-}
+using test::exchange_of;
+using test::Processes;
 
 // Starts `size` processes that hold one exchange, each with what `change` makes of its part.
 void hold_all(Processes& ranks, int size, const std::function<void(Exchange&)>& change) {

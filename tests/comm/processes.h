@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 // What became of a rank's process.
 struct Ended {
@@ -117,4 +117,4 @@ class Processes {
   std::vector<Child> children_;
 };
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

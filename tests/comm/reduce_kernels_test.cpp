@@ -21,9 +21,9 @@
 namespace lockstep::comm {
 namespace {
 
-using testing::first_difference;
-using testing::Guarded;
-using testing::on_every_target;
+using test::first_difference;
+using test::Guarded;
+using test::on_every_target;
 
 constexpr std::size_t kMaxLanes = 64;  // bytes of the widest vector: lanes of u8
 

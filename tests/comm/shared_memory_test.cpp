@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-using testing::on_ranks;
+using test::on_ranks;
 
 TEST(SharedMemory, parts_are_whole_pages_apart) {
   const std::int64_t page = comm::page_bytes();
@@ -74,15 +74,15 @@ TEST(SymmetricSpan, subspans_stay_inside) {
 
 TEST(SymmetricMemory, more_than_the_host_has_is_refused_on_all_ranks_with_the_numbers) {
   auto groups = Group::of_threads(3, {.deadline = std::chrono::seconds(20)});
-  const auto outcomes = testing::run_ranks(
+  const auto outcomes = test::run_ranks(
       groups, [](Group& group) { group.allocate_symmetric(std::int64_t{1} << 44, "too much"); });
   for (const auto& outcome : outcomes) {
-    EXPECT_TRUE(testing::threw<SystemError>(outcome));
-    EXPECT_NE(testing::text_of(outcome).find("52776558133248 bytes"), std::string::npos)
-        << testing::text_of(outcome);
+    EXPECT_TRUE(test::threw<SystemError>(outcome));
+    EXPECT_NE(test::text_of(outcome).find("52776558133248 bytes"), std::string::npos)
+        << test::text_of(outcome);
   }
   // Nothing was broken: the group goes on.
-  testing::on_ranks(
+  test::on_ranks(
       groups, [](Group& group) { EXPECT_EQ(group.allocate_symmetric(64, "enough").bytes(), 64); });
 }
 

@@ -8,16 +8,16 @@
 namespace lockstep::comm {
 namespace {
 
-using testing::on_ranks;
+using test::on_ranks;
 
 class Small : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Small, ::testing::Values(1, 2, 3, 4, 7));
 
 TEST_P(Small, every_collective_type_and_size_gives_the_trees_bits) {
   on_ranks(GetParam(), [](Group& group) {
-    testing::for_each_dtype([&]<class T>() {
-      for (const std::int64_t count : testing::sizes_for(group.size())) {
-        testing::check_all<T>(group, count);
+    test::for_each_dtype([&]<class T>() {
+      for (const std::int64_t count : test::sizes_for(group.size())) {
+        test::check_all<T>(group, count);
       }
     });
   });
@@ -25,9 +25,9 @@ TEST_P(Small, every_collective_type_and_size_gives_the_trees_bits) {
 
 TEST_P(Small, slots_take_their_last_byte) {
   on_ranks(GetParam(), [](Group& group) {
-    testing::check_all<float>(group, Control::kSlotBytes / 4);
-    testing::check_all<std::uint8_t>(group, Control::kSlotBytes);
-    testing::check_all_gather<double>(group, group.size() * Control::kSlotBytes / 8);
+    test::check_all<float>(group, Control::kSlotBytes / 4);
+    test::check_all<std::uint8_t>(group, Control::kSlotBytes);
+    test::check_all_gather<double>(group, group.size() * Control::kSlotBytes / 8);
   });
 }
 

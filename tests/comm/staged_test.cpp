@@ -8,17 +8,17 @@
 namespace lockstep::comm {
 namespace {
 
-using testing::on_ranks;
+using test::on_ranks;
 
 class Staged : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Staged, ::testing::Values(1, 2, 3, 4, 7));
 
 TEST_P(Staged, every_collective_and_type_gives_the_trees_bits_beyond_a_slot) {
   on_ranks(GetParam(), [](Group& group) {
-    testing::for_each_dtype([&]<class T>() {
+    test::for_each_dtype([&]<class T>() {
       const auto slot = static_cast<std::int64_t>(Control::kSlotBytes / sizeof(T));
-      testing::check_all<T>(group, slot + 1);
-      testing::check_all_gather<T>(group, group.size() * slot + 1);
+      test::check_all<T>(group, slot + 1);
+      test::check_all_gather<T>(group, group.size() * slot + 1);
     });
   });
 }
@@ -27,22 +27,22 @@ TEST_P(Staged, chunks_meet_without_gap_or_overlap) {
   on_ranks(GetParam(), [](Group& group) {
     constexpr std::int64_t kStage = Control::kStageBytes / 4;
     for (const std::int64_t count : {kStage - 1, kStage, kStage + 1}) {
-      testing::check_all_reduce<float>(group, count, {.op = ReduceOp::mean});
-      testing::check_broadcast<float>(group, count, group.size() - 1);
+      test::check_all_reduce<float>(group, count, {.op = ReduceOp::mean});
+      test::check_broadcast<float>(group, count, group.size() - 1);
     }
     const std::int64_t several = 3 * kStage + 77;
-    testing::check_all_reduce<float>(group, several, {.op = ReduceOp::mean});
-    testing::check_reduce_scatter<float>(group, several, {.op = ReduceOp::sum});
-    testing::check_all_gather<float>(group, group.size() * (kStage + 3) + 1);
+    test::check_all_reduce<float>(group, several, {.op = ReduceOp::mean});
+    test::check_reduce_scatter<float>(group, several, {.op = ReduceOp::sum});
+    test::check_all_gather<float>(group, group.size() * (kStage + 3) + 1);
   });
 }
 
 TEST_P(Staged, operations_of_all_algorithms_follow_each_other) {
   on_ranks(GetParam(), [](Group& group) {
     for (int round = 0; round < 10; ++round) {
-      testing::check_all_reduce<float>(group, 30'000, {});
-      testing::check_all_reduce<float>(group, 3, {});
-      testing::check_reduce_scatter<double>(group, 5'000, {});
+      test::check_all_reduce<float>(group, 30'000, {});
+      test::check_all_reduce<float>(group, 3, {});
+      test::check_reduce_scatter<double>(group, 5'000, {});
       group.barrier();
     }
   });

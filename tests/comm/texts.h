@@ -6,7 +6,7 @@
 #include <regex.h>
 #include <string>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 // `pattern` is an extended regular expression that `text` must contain.
 inline void expect_match(const std::string& text, const std::string& pattern) {
@@ -17,4 +17,4 @@ inline void expect_match(const std::string& text, const std::string& pattern) {
   ::regfree(&compiled);
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -1,3 +1,4 @@
+#include "comm/exchanges.h"
 #include "comm/meeting.h"
 #include "lockstep/error.h"
 
@@ -11,23 +12,13 @@ namespace lockstep::comm {
 namespace {
 
 using std::chrono::milliseconds;
+using test::exchange_of;
 
 struct Result {
   std::shared_ptr<Segment> segment;
   std::string error;  // what hold() threw
   bool timed_out = false;
 };
-
-Exchange exchange_of(int rank, int size) {
-  Exchange exchange;
-  exchange.key = "key";
-  exchange.what = "meeting";
-  exchange.rank = rank;
-  exchange.size = size;
-  exchange.bytes = 4096;
-  exchange.deadline = std::chrono::seconds(20);
-  return exchange;
-}
 
 Result hold(Meeting& meeting, const Exchange& exchange) {
   try {

@@ -13,17 +13,17 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using testing::expect_match;
-using testing::run_ranks;
-using testing::text_of;
-using testing::threw;
+using test::expect_match;
+using test::run_ranks;
+using test::text_of;
+using test::threw;
 
 // Long enough for a busy machine to run every rank in between.
 constexpr milliseconds kDeadline{1500};
 
 // Ranks other than `late` run the body; `late` comes when they are through.
-testing::Outcomes with_late_rank(std::vector<Group>& groups, int late,
-                                 const std::function<void(Group&)>& body) {
+test::Outcomes with_late_rank(std::vector<Group>& groups, int late,
+                              const std::function<void(Group&)>& body) {
   std::atomic<std::size_t> through = 0;
   return run_ranks(groups, [&](Group& group) {
     if (group.rank() == late) {
@@ -44,7 +44,7 @@ testing::Outcomes with_late_rank(std::vector<Group>& groups, int late,
 
 TEST(Watch, H42_a_deadline_names_who_is_behind_and_what_it_did_last) {
   auto groups = Group::of_threads(3, {.deadline = kDeadline});
-  testing::on_ranks(groups, [](Group& group) { group.barrier({.name = "start"}); });
+  test::on_ranks(groups, [](Group& group) { group.barrier({.name = "start"}); });
   const auto begin = steady_clock::now();
   const auto outcomes = with_late_rank(groups, 2, [](Group& group) {
     std::vector<float> values(1000);
@@ -98,7 +98,7 @@ TEST(Watch, a_rank_that_never_entered_is_said_so) {
 // A rank that computes longer than the deadline is no failure as long as nobody waits that long.
 TEST(Watch, the_deadline_starts_with_the_wait) {
   auto groups = Group::of_threads(2, {.deadline = kDeadline});
-  testing::on_ranks(groups, [](Group& group) {
+  test::on_ranks(groups, [](Group& group) {
     group.barrier();
     std::this_thread::sleep_for(milliseconds(2000 + 100 * group.rank()));
     group.barrier();
@@ -152,7 +152,7 @@ TEST(Watch, a_handle_destroyed_early_is_a_lost_peer) {
 TEST(Watch, leaving_after_the_last_operation_is_no_loss) {
   for (int round = 0; round < 30; ++round) {
     auto groups = Group::of_threads(4, {.deadline = std::chrono::seconds(60)});
-    testing::on_ranks(groups, [](Group& group) {
+    test::on_ranks(groups, [](Group& group) {
       const auto memory = group.allocate_symmetric(4096, "last");
       group.all_reduce(memory.span(0, 1024, Dtype::f32)).wait();
       const Group gone = std::move(group);

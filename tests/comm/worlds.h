@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 // What each rank threw; null where it returned.
 using Outcomes = std::vector<std::exception_ptr>;
@@ -92,4 +92,4 @@ bool threw(const std::exception_ptr& outcome) {
   }
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -21,8 +21,8 @@ namespace lockstep::launch {
 namespace {
 
 using namespace std::chrono_literals;
-using lockstep::testing::lines_of;
-using lockstep::testing::StartedProgram;
+using lockstep::test::lines_of;
+using lockstep::test::StartedProgram;
 using Words = std::vector<std::string>;
 
 Words launch_words(int ranks, const Words& command) {

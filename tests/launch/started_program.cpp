@@ -14,7 +14,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,4 +150,4 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

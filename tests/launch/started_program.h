@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::test {
 
 class StartedProgram {
  public:
@@ -44,4 +44,4 @@ class StartedProgram {
 // Lines of a text, without their ends.
 std::vector<std::string> lines_of(const std::string& text);
 
-}  // namespace lockstep::testing
+}  // namespace lockstep::test

@@ -20,9 +20,9 @@
 namespace lockstep::optim {
 namespace {
 
-using testing::first_difference;
-using testing::Guarded;
-using testing::on_every_target;
+using test::first_difference;
+using test::Guarded;
+using test::on_every_target;
 
 template <class T>
 constexpr bool is_half = std::is_same_v<T, Bfloat16> || std::is_same_v<T, Float16>;

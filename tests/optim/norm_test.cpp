@@ -18,7 +18,7 @@
 namespace lockstep::optim {
 namespace {
 
-using testing::on_every_target;
+using test::on_every_target;
 
 constexpr double kMax = std::numeric_limits<double>::max();
 constexpr double kMinDenormal = std::numeric_limits<double>::denorm_min();

@@ -14,8 +14,8 @@ namespace lockstep::train {
 namespace {
 
 using namespace std::chrono_literals;
-using lockstep::testing::lines_of;
-using lockstep::testing::StartedProgram;
+using lockstep::test::lines_of;
+using lockstep::test::StartedProgram;
 
 constexpr int kRanks = 3;
 

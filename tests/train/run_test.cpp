@@ -17,8 +17,8 @@ namespace lockstep::train {
 namespace {
 
 using nlohmann::json;
+using test::StartedProgram;
 using test::TemporaryFolder;
-using testing::StartedProgram;
 using Words = std::vector<std::string>;
 
 constexpr std::chrono::seconds kPatience{120};
@@ -150,7 +150,7 @@ TEST(Run, LeavesItsFolderAndShowsWhatItDid) {
       runs.train({"--ranks", "2", "--steps", "3", "--eval-every", "2", "--sample", "20"});
   std::vector<std::int64_t> steps;
   for (const std::string& line :
-       testing::lines_of(test::contents_of(runs.last_run() + "/metrics.jsonl"))) {
+       test::lines_of(test::contents_of(runs.last_run() + "/metrics.jsonl"))) {
     steps.push_back(json::parse(line)["step"].get<std::int64_t>());
   }
   EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 2, 3}));  // validations follow steps 2, 3
