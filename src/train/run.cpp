@@ -96,6 +96,8 @@ class Run {
     }
   }
 
+  Trainer& trainer() { return trainer_; }
+
   void finish() {
     const WeightDigests digests = digest_weights(*trainer_.model(), trainer_.parallel());
     verify_replicas(records_, digests);
@@ -232,11 +234,14 @@ class Run {
 
 }  // namespace
 
-int run(const Options& options, Group world) {
+int run(const Options& options, Group world, const AfterTraining& after_training) {
   keep_freed_memory();
   at::set_num_threads(choose_threads(options, world.size()));
   Run one(options, world);
   one.train();
+  if (after_training) {
+    after_training(one.trainer());
+  }
   one.finish();
   return 0;
 }

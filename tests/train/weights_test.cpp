@@ -4,6 +4,7 @@
 #include "models/registry.h"
 #include "support/ranks.h"
 #include "support/temporary_folder.h"
+#include "train/flip_bit.h"
 
 #include <gtest/gtest.h>
 
@@ -103,13 +104,6 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
             std::string::npos);
 }
 
-// Flips the lowest bit of one element on one rank, as a broken memory or a lost update would.
-void flip_bit(torch::nn::Module& model, const std::string& name) {
-  const torch::Tensor parameter = model.named_parameters()[name];
-  auto* bytes = static_cast<std::uint8_t*>(parameter.mutable_data_ptr());
-  bytes[0] = static_cast<std::uint8_t>(bytes[0] ^ 1u);
-}
-
 std::vector<test::RankResult> verified(Precision precision, const std::string& flipped) {
   return test::run_ranks(2, [&](Group& world) {
     at::set_num_threads(1);
@@ -117,7 +111,7 @@ std::vector<test::RankResult> verified(Precision precision, const std::string& f
     Parallel parallel(model, world, {.stage = Stage::ddp, .precision = precision});
     const AdamW optimizer = parallel.adamw();
     if (world.rank() == 1 && !flipped.empty()) {
-      flip_bit(*model, flipped);
+      test::flip_bit(*model, flipped);
     }
     Group records = std::move(*world.split(0, world.rank()));
     verify_replicas(records, digest_weights(*model, parallel));
