@@ -19,7 +19,7 @@ void expect_equal(const Traffic& counted, const Traffic& planned) {
 TEST(CountedTraffic, of_gradients_in_symmetric_memory) {
   const std::vector<Parameter> model{{1000}, {65}, {3}};
   for (const int ranks : {1, 2, 3, 4, 7}) {
-    testing::on_ranks(ranks, [&](Group& group) {
+    test::on_ranks(ranks, [&](Group& group) {
       const FlatLayout layout(std::vector<std::int64_t>{3, 65, 1000}, ranks);
       const auto memory = group.allocate_symmetric(layout.size() * 4, "gradients");
       const Traffic before = group.traffic();
@@ -36,7 +36,7 @@ TEST(CountedTraffic, of_gradients_in_symmetric_memory) {
 TEST(CountedTraffic, of_decisions_and_losses_of_any_size) {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (const std::int64_t elements : {1, 217, 1024, 1025, 131072, 200000}) {
-      testing::on_ranks(ranks, [&](Group& group) {
+      test::on_ranks(ranks, [&](Group& group) {
         std::vector<std::int64_t> decision(static_cast<std::size_t>(elements), 1);
         std::vector<double> losses(4, 1.0);
         std::vector<double> all(losses.size() * static_cast<std::size_t>(ranks));
