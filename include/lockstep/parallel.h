@@ -19,6 +19,7 @@
 #include "lockstep/group.h"
 #include "lockstep/optim.h"
 #include "lockstep/stage.h"
+#include "lockstep/step_observer.h"
 
 #include <torch/torch.h>
 
@@ -137,6 +138,9 @@ class Parallel {
 
   HeldBytes held() const;
   const StepRecord& last_step() const;
+  // Tells `observer` where the time of the following steps goes; nullptr: nobody. Call it between
+  // steps; the observer must outlive its observing.
+  void observe(StepObserver* observer);
   std::int64_t buckets() const;
 
  private:

@@ -23,21 +23,25 @@ class DdpExchange final : public Exchange {
     };
     device_.communication_follows_compute();
     const auto running = exposed_.run();
+    watch_.started(bucket.name, bytes_of(bucket));
     works_.push_back(group_.all_reduce(std::span(bucket.parts), options));
   }
 
   void progress() override {
     const auto running = exposed_.run();
     group_.progress();
+    watch_.look([this](std::size_t n) { return is_complete(n); });
   }
 
   bool is_complete(std::size_t n) override { return n < works_.size() && works_[n].done(); }
 
   void finish() override {
     const auto running = exposed_.run();
-    for (Work& work : works_) {
-      device_.compute_follows(work);
+    for (std::size_t n = 0; n < works_.size(); ++n) {
+      device_.compute_follows(works_[n]);
+      watch_.look([n](std::size_t other) { return other <= n; });
     }
+    watch_.finish();
     works_.clear();
   }
 
@@ -52,6 +56,13 @@ class DdpExchange final : public Exchange {
       dtypes.push_back(part.data.dtype);
     }
     return dtypes;
+  }
+  static std::int64_t bytes_of(const FullBucket& bucket) {
+    std::int64_t bytes = 0;
+    for (const ReducePart& part : bucket.parts) {
+      bytes += part.data.bytes();
+    }
+    return bytes;
   }
 
   Device& device_;

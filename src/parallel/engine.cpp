@@ -388,6 +388,11 @@ torch::Tensor Engine::full_parameter(const std::string& name) const {
   return model_.full_precision(name);
 }
 
+void Engine::observe(StepObserver* observer) {
+  exposed_.observe(observer);
+  exchange_->observe(observer);
+}
+
 HeldBytes Engine::held() const {
   HeldBytes held;
   held.parameters = model_.parameter_bytes();

@@ -74,6 +74,7 @@ class Engine {
   torch::Tensor full_parameter(const std::string& name) const;
   HeldBytes held() const;
   const StepRecord& last_step() const { return record_; }
+  void observe(StepObserver* observer);
   std::int64_t buckets() const { return static_cast<std::int64_t>(collector_->buckets()); }
 
  private:

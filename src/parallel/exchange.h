@@ -6,6 +6,7 @@
 #include "lockstep/group.h"
 #include "optim/norm.h"
 #include "parallel/device.h"
+#include "parallel/exchange_watch.h"
 #include "parallel/stopwatch.h"
 
 #include <memory>
@@ -41,9 +42,12 @@ class Exchange {
   virtual Range counts_squares_of(std::int64_t count) const = 0;
 
   optim::SquareSum& squares() { return squares_; }
+  // Tells of each exchanged bucket; nullptr: nobody. Between steps only.
+  void observe(StepObserver* observer) { watch_.observe(observer); }
 
  protected:
   optim::SquareSum squares_;
+  ExchangeWatch watch_;
 };
 
 std::unique_ptr<Exchange> make_single_exchange(Device& device);

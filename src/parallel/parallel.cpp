@@ -40,6 +40,7 @@ torch::Tensor Parallel::full_parameter(const std::string& name) const {
 
 HeldBytes Parallel::held() const { return engine_->held(); }
 const StepRecord& Parallel::last_step() const { return engine_->last_step(); }
+void Parallel::observe(StepObserver* observer) { engine_->observe(observer); }
 std::int64_t Parallel::buckets() const { return engine_->buckets(); }
 
 Parallel::MicroSteps::Iterator::Iterator(parallel::Engine* engine, MicroStep step, std::int64_t k)

@@ -1,6 +1,8 @@
 // Adds up the time a thread spends in some of its work (exposed communication).
 #pragma once
 
+#include "lockstep/step_observer.h"
+
 #include <chrono>
 
 namespace lockstep::parallel {
@@ -10,7 +12,7 @@ class Stopwatch {
   class Running {
    public:
     explicit Running(Stopwatch& watch) : watch_(watch), begin_(Clock::now()) {}
-    ~Running() { watch_.total_ += Clock::now() - begin_; }
+    ~Running() { watch_.add({begin_, Clock::now()}); }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
@@ -27,10 +29,20 @@ class Stopwatch {
     total_ = {};
     return ms;
   }
+  // Tells each span, too; nullptr: nobody. The observer must outlive its observing.
+  void observe(StepObserver* observer) { observer_ = observer; }
 
  private:
   using Clock = std::chrono::steady_clock;
+  void add(TimeSpan time) {
+    total_ += time.end - time.begin;
+    if (observer_ != nullptr) {
+      observer_->exposed(time);
+    }
+  }
+
   Clock::duration total_{};
+  StepObserver* observer_ = nullptr;
 };
 
 }  // namespace lockstep::parallel
