@@ -47,12 +47,13 @@ TEST(GradientHooks, ExceptionsReachBackwardWithTheirType) {
 }
 
 TEST(GradientHooks, NoGraphIsRecordedUnderCreateGraph) {
-  const torch::Tensor parameter = leaf();
+  torch::Tensor parameter = leaf();
   bool recording = true;
   const GradientHooks hooks({parameter},
                             [&recording](std::size_t) { recording = at::GradMode::is_enabled(); });
   (parameter * parameter).sum().backward({}, /*retain_graph=*/true, /*create_graph=*/true);
   EXPECT_FALSE(recording);
+  parameter.mutable_grad() = torch::Tensor();  // which holds the graph, which holds the parameter
 }
 
 TEST(GradientHooks, CallAfterBackwardRunsOnceAtItsEnd) {

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <span>
 #include <thread>
 #include <unistd.h>
 
@@ -70,17 +74,22 @@ std::string read_all(int fd) {
   return bytes;
 }
 
-RankResult parse(const std::string& bytes) {
+RankResult parse(const std::string& text) {
   RankResult result;
-  std::size_t sizes[2];
-  if (bytes.size() < sizeof(sizes)) {
+  std::array<std::size_t, 2> sizes{};
+  if (text.size() < sizeof(sizes)) {
     result.error = "the rank ended without a result";
     return result;
   }
-  std::memcpy(sizes, bytes.data(), sizeof(sizes));
+  const auto copy = [](std::span<const std::byte> from, std::span<std::byte> to) {
+    std::ranges::copy(from, to.begin());
+  };
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  copy(bytes.first(sizeof(sizes)), std::as_writable_bytes(std::span(sizes)));
   result.values.resize(sizes[0]);
-  std::memcpy(result.values.data(), bytes.data() + sizeof(sizes), sizes[0] * sizeof(double));
-  result.error = bytes.substr(sizeof(sizes) + sizes[0] * sizeof(double), sizes[1]);
+  const std::size_t value_bytes = sizes[0] * sizeof(double);
+  copy(bytes.subspan(sizeof(sizes), value_bytes), std::as_writable_bytes(std::span(result.values)));
+  result.error = text.substr(sizeof(sizes) + value_bytes, sizes[1]);
   return result;
 }
 
