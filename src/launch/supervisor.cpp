@@ -54,7 +54,7 @@ int Supervisor::run() {
   say(describe(job_));
   start_ranks();
   while (any_running()) {
-    step();
+    step(time_left_ms());
   }
   end_descendants(kPatience);
   drain();
@@ -85,8 +85,10 @@ bool Supervisor::say_lost_output() {
   return lost;
 }
 
+// Between two starts the job is looked after: where starting takes long (hundreds of ranks on a few
+// cores), a signal or a rank's failure ends it before all have been started.
 void Supervisor::start_ranks() try {
-  for (int rank = 0; rank < job_.ranks; ++rank) {
+  for (int rank = 0; rank < job_.ranks && phase_ == Phase::running; ++rank) {
     const Stream stream = direct(rank) ? Stream::inherited : Stream::piped;
     StartedRank started = start_rank(job_, rank, stream, signals_.original());
     const std::string prefix = std::string("[").append(std::to_string(rank)).append("] ");
@@ -96,21 +98,30 @@ void Supervisor::start_ranks() try {
                       .output = LineRelay(std::move(started.output), output_, prefix),
                       .error = LineRelay(std::move(started.error), error_sink(), prefix),
                       .end = std::move(end)});
+    step(0);
   }
 } catch (...) {
   end_descendants(kPatience);
   throw;
 }
 
-void Supervisor::step() {
-  wait_for_events();
+int Supervisor::time_left_ms() const {
+  if (deadline_ns_ == 0) {
+    return -1;
+  }
+  const std::int64_t left = deadline_ns_ - monotonic_ns();
+  return static_cast<int>(std::max<std::int64_t>(0, left / kMillisecond + 1));
+}
+
+void Supervisor::step(int timeout_ms) {
+  wait_for_events(timeout_ms);
   receive_reports();  // before the dead are counted: what they sent is still here
   handle_signals();
   listen_to_launcher();
   act_on_deadline();
 }
 
-void Supervisor::wait_for_events() {
+void Supervisor::wait_for_events(int timeout_ms) {
   std::vector<pollfd> watched{{reader_.fd(), POLLIN, 0},
                               {launcher_.get(), POLLIN, 0},
                               {control_.fd(), POLLIN, 0},
@@ -125,11 +136,6 @@ void Supervisor::wait_for_events() {
         relays.push_back(relay);
       }
     }
-  }
-  int timeout_ms = -1;
-  if (deadline_ns_ != 0) {
-    const std::int64_t left = deadline_ns_ - monotonic_ns();
-    timeout_ms = static_cast<int>(std::max<std::int64_t>(0, left / kMillisecond + 1));
   }
   if (::poll(watched.data(), watched.size(), timeout_ms) <= 0) {
     return;
@@ -305,7 +311,7 @@ bool Supervisor::any_running() const { return std::ranges::any_of(ranks_, &RankS
 void Supervisor::drain() {
   enter(Phase::draining);
   while (output_left()) {
-    step();
+    step(time_left_ms());
   }
 }
 

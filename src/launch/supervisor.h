@@ -44,8 +44,9 @@ class Supervisor {
   };
 
   void start_ranks();
-  void step();
-  void wait_for_events();
+  int time_left_ms() const;  // to the deadline of the phase; -1: it has none
+  void step(int timeout_ms);
+  void wait_for_events(int timeout_ms);
   void handle_signals();
   void listen_to_launcher();
   void handle_signal(int signal);

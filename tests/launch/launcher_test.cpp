@@ -265,6 +265,16 @@ TEST(Launcher, a_second_signal_kills_at_once) {
   EXPECT_TRUE(job.nothing_left());
 }
 
+TEST(Launcher, a_failure_ends_the_job_before_all_ranks_have_been_started) {
+  constexpr int kRanks = 300;
+  const std::string script = "[ $RANK = 0 ] && exit 3; echo started; exec sleep 60";
+  StartedProgram job(launch_words(kRanks, shell_words(script)));
+  EXPECT_EQ(job.wait(20s), 1);
+  EXPECT_LT(count_of(job.output(), "started"), kRanks - 1u);
+  EXPECT_NE(job.error().find("lockstep: rank 0: exited with status 3"), std::string::npos) << job.error();
+  EXPECT_TRUE(job.nothing_left());
+}
+
 TEST(Launcher, nothing_is_left_when_the_launcher_is_killed) {
   StartedProgram job(rank_words(3, "ignore-signals"));
   for (const char* const text : {"[0] ready", "[1] ready", "[2] ready"}) {
