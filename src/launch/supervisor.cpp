@@ -86,9 +86,10 @@ bool Supervisor::say_lost_output() {
 }
 
 // Between two starts the job is looked after: where starting takes long (hundreds of ranks on a few
-// cores), a signal or a rank's failure ends it before all have been started.
+// cores), a signal or a rank's failure ends it before all have been started. A failed job goes on
+// starting for its reporting time: the first cause may be a rank's that is yet to come.
 void Supervisor::start_ranks() try {
-  for (int rank = 0; rank < job_.ranks && phase_ == Phase::running; ++rank) {
+  for (int rank = 0; rank < job_.ranks && phase_ <= Phase::reporting; ++rank) {
     const Stream stream = direct(rank) ? Stream::inherited : Stream::piped;
     StartedRank started = start_rank(job_, rank, stream, signals_.original());
     const std::string prefix = std::string("[").append(std::to_string(rank)).append("] ");
