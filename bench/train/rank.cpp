@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,9 @@ struct Times {
   std::vector<double> exposed;
 };
 
-models::Gpt2 make_model(const RankOptions& options) {
+std::shared_ptr<models::LanguageModel> make_model(const RankOptions& options) {
   torch::manual_seed(0);
-  return models::Gpt2(models::config_of(options.model, data::kByteVocabulary));
+  return models::make_model(models::config_of(options.model, data::kByteVocabulary));
 }
 
 bool trains_apart(const RankOptions& options) {
@@ -132,14 +133,14 @@ class Training {
 
   const Times& times() const { return times_; }
   const std::vector<double>& losses() const { return losses_; }
-  std::int64_t parameters() const { return models::parameter_count(model_->config()); }
+  std::int64_t parameters() const { return model_->facts().parameters; }
   bool writes_result() const { return meeting_.rank() == 0; }
 
  private:
   train::Batch random_tokens() {
     const torch::Tensor both =
-        torch::randint(0, model_->config().vocabulary,
-                       {options_.micro_batch, options_.sequence + 1}, generator_, torch::kInt64);
+        torch::randint(0, model_->facts().vocabulary, {options_.micro_batch, options_.sequence + 1},
+                       generator_, torch::kInt64);
     return {both.narrow(1, 0, options_.sequence),  // [B, T]
             both.narrow(1, 1, options_.sequence).contiguous()};
   }
@@ -147,7 +148,7 @@ class Training {
   RankOptions options_;
   Group meeting_;
   Group alone_;
-  models::Gpt2 model_;
+  std::shared_ptr<models::LanguageModel> model_;
   Parallel parallel_;
   AdamW optimizer_;
   at::Generator generator_;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <string_view>
 
 namespace lockstep::checkpoint {
 namespace {
@@ -20,16 +21,18 @@ static_assert(std::endian::native == std::endian::little, "tensors are written a
 
 constexpr std::int64_t kLengthBytes = 8;
 
-std::string dtype_name(const NamedTensor& tensor) {
-  switch (tensor.dtype) {
-    case Dtype::f32:
-      return "F32";
-    case Dtype::bf16:
-      return "BF16";
-    default:
-      throw UsageError("safetensors: tensor '" + tensor.name + "' has dtype " +
-                       std::string(name_of(tensor.dtype)) + "; expected f32 or bf16");
-  }
+struct Spelling {
+  std::string_view name;  // in the format
+  Dtype dtype;
+};
+// The first of a dtype is the one that is written.
+constexpr std::array kSpellings{Spelling{"F32", Dtype::f32}, Spelling{"BF16", Dtype::bf16},
+                                Spelling{"F16", Dtype::f16}, Spelling{"F64", Dtype::f64},
+                                Spelling{"I64", Dtype::i64}, Spelling{"I32", Dtype::i32},
+                                Spelling{"U8", Dtype::u8},   Spelling{"BOOL", Dtype::u8}};
+
+std::string dtype_name(Dtype dtype) {
+  return std::string(std::ranges::find(kSpellings, dtype, &Spelling::dtype)->name);
 }
 
 std::string header_of(std::span<const NamedTensor> tensors,
@@ -43,7 +46,7 @@ std::string header_of(std::span<const NamedTensor> tensors,
     if (header.contains(tensor.name)) {
       throw UsageError("safetensors: two tensors are called '" + tensor.name + "'");
     }
-    header[tensor.name] = {{"dtype", dtype_name(tensor)},
+    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
                            {"shape", tensor.shape},
                            {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();
@@ -79,13 +82,12 @@ json parse_header(const std::string& path, std::span<const std::uint8_t> bytes,
 }
 
 Dtype dtype_of(const std::string& path, const std::string& name, const std::string& text) {
-  if (text == "F32") {
-    return Dtype::f32;
+  const auto* const found = std::ranges::find(kSpellings, text, &Spelling::name);
+  if (found == kSpellings.end()) {
+    throw Error(path + ": tensor '" + name + "' has dtype " + text +
+                "; expected F32, BF16, F16, F64, I64, I32, U8 or BOOL");
   }
-  if (text == "BF16") {
-    return Dtype::bf16;
-  }
-  throw Error(path + ": tensor '" + name + "' has dtype " + text + "; expected F32 or BF16");
+  return found->dtype;
 }
 
 // One entry of the header, checked against the bytes that are there.

@@ -1,5 +1,6 @@
 // The safetensors format: 8 bytes little-endian header length, a JSON header, the tensors' bytes.
-// Source: https://github.com/huggingface/safetensors, "Format". Only f32 and bf16 are known here.
+// Source: https://github.com/huggingface/safetensors, "Format". Of its types those of
+// lockstep/dtype.h are known here; booleans are read as u8.
 #pragma once
 
 #include "checkpoint/mapped_file.h"
@@ -26,7 +27,7 @@ struct NamedTensor {
 
 // Writes the tensors in bytewise name order, so equal tensors give equal files; the header is
 // padded with spaces to a multiple of 8. `metadata` becomes __metadata__. Throws UsageError for
-// other dtypes or a name used twice, SystemError naming the file; nothing half-written stays.
+// a name used twice, SystemError naming the file; nothing half-written stays.
 void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

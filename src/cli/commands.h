@@ -13,5 +13,6 @@ int run_train(Words arguments);
 int run_launch(Words arguments);
 int run_generate(Words arguments);
 int run_bench(Words arguments);
+int run_checkpoint(Words arguments);
 
 }  // namespace lockstep::cli

@@ -28,7 +28,7 @@ constexpr std::array kCommands{
     Entry{"bench", "time collectives and training steps; check the promised bounds", run_bench},
     Entry{"plan", "memory, traffic and the stage to use", nullptr},
     Entry{"evaluate", "the loss of a trained model on a text", nullptr},
-    Entry{"checkpoint", "list, verify and convert checkpoints", nullptr},
+    Entry{"checkpoint", "export a trained model in Hugging Face's layout", run_checkpoint},
     Entry{"dash", "watch a run in the browser", nullptr},
     Entry{"doctor", "what this machine can do, and who diverged where", nullptr},
 };

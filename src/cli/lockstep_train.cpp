@@ -1,11 +1,14 @@
-// One rank of `lockstep train`, and `lockstep generate`: the program that needs LibTorch. Started
-// by `lockstep`, or by hand under any launcher that sets RANK and WORLD_SIZE.
+// One rank of `lockstep train`, `lockstep generate` and `lockstep checkpoint export`: the program
+// that needs LibTorch. Started by `lockstep`, or by hand under any launcher that sets RANK and
+// WORLD_SIZE.
 #include "base/environment.h"
+#include "cli/export_options.h"
 #include "cli/generate_options.h"
 #include "cli/train_options.h"
 #include "launch/report.h"
 #include "lockstep/error.h"
 #include "lockstep/group.h"
+#include "train/export.h"
 #include "train/generate.h"
 #include "train/options.h"
 #include "train/run.h"
@@ -52,6 +55,16 @@ int run_generate(Words arguments) {
   return train::generate(request.options);
 }
 
+int run_export(Words arguments) {
+  const ExportRequest request = parse_export(arguments);
+  if (!request.print.empty()) {
+    std::fputs(request.print.c_str(), stdout);
+    return 0;
+  }
+  train::check(request.options);
+  return train::export_run(request.options);
+}
+
 int run(Words arguments) {
   const std::string mode = arguments.empty() ? "" : arguments.front();
   if (mode == "train") {
@@ -60,7 +73,10 @@ int run(Words arguments) {
   if (mode == "generate") {
     return run_generate(arguments.subspan(1));
   }
-  throw UsageError("expected train or generate, got '" + mode + "'; run it as lockstep " +
+  if (mode == "export") {
+    return run_export(arguments.subspan(1));
+  }
+  throw UsageError("expected train, generate or export, got '" + mode + "'; run it as lockstep " +
                    (mode.empty() ? "train" : mode));
 }
 

@@ -112,20 +112,14 @@ Tensor TransformerImpl::forward(const Tensor& tokens, const Tensor& tied) {
 }
 
 Gpt2Impl::Gpt2Impl(const Gpt2Config& config)
-    : config_(config), transformer_(register_module("transformer", Transformer(config))) {
+    : LanguageModel(config), transformer_(register_module("transformer", Transformer(config))) {
   LOCKSTEP_INVARIANT(config.width % config.heads, ==, 0);
 }
 
 Tensor Gpt2Impl::forward(const Tensor& tokens) {
-  LOCKSTEP_INVARIANT(tokens.size(1), <=, config_.context);
+  LOCKSTEP_INVARIANT(tokens.size(1), <=, config().context);
   const Tensor tied = shared_weight(transformer_->token_weight());  // [V, C]
   return torch::linear(transformer_->forward(tokens, tied), tied);  // [B, T, V]
-}
-
-Tensor Gpt2Impl::loss(const Tensor& tokens, const Tensor& targets) {
-  const Tensor logits = forward(tokens);
-  return torch::cross_entropy_loss(logits.to(torch::kFloat32).view({-1, config_.vocabulary}),
-                                   targets.reshape({-1}));
 }
 
 }  // namespace lockstep::models

@@ -8,23 +8,14 @@
 #pragma once
 
 #include "lockstep/unit.h"
+#include "models/language_model.h"
 
 #include <torch/torch.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace lockstep::models {
-
-struct Gpt2Config {
-  std::int64_t layers = 12;
-  std::int64_t width = 768;  // C, divisible by heads
-  std::int64_t heads = 12;
-  std::int64_t context = 1024;  // most tokens of a sequence
-  std::int64_t vocabulary = 50257;
-  double dropout = 0.0;  // of embeddings, attention weights and residual branches
-};
 
 // y = x Wᵀ + b; weight [out, in].
 class ProjectionImpl : public torch::nn::Module {
@@ -118,20 +109,14 @@ class TransformerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Transformer);
 
-// The language model. Parameters are drawn from LibTorch's default generator in registration order.
-class Gpt2Impl : public torch::nn::Module {
+class Gpt2Impl : public LanguageModel {
  public:
   explicit Gpt2Impl(const Gpt2Config& config);
-  // tokens i64 [B, T], T ≤ context → logits [B, T, V] in the activations' dtype.
-  torch::Tensor forward(const torch::Tensor& tokens);
-  // The mean cross entropy of `targets` [B, T] in nats, computed in fp32; a scalar.
-  torch::Tensor loss(const torch::Tensor& tokens, const torch::Tensor& targets);
-  const Gpt2Config& config() const { return config_; }
-  // Forward passes since construction.
-  std::int64_t forwards() const { return transformer_->forwards(); }
+  torch::Tensor forward(const torch::Tensor& tokens) override;
+  std::int64_t forwards() const override { return transformer_->forwards(); }
+  const Gpt2Config& config() const { return std::get<Gpt2Config>(configuration()); }
 
  private:
-  Gpt2Config config_;
   Transformer transformer_;
 };
 TORCH_MODULE(Gpt2);

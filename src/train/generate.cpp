@@ -1,14 +1,14 @@
 #include "train/generate.h"
 
 #include "data/tokens.h"
-#include "lockstep/error.h"
+#include "models/configuration_file.h"
 #include "models/registry.h"
 #include "train/weights.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -17,12 +17,12 @@ namespace {
 
 // The logits of the byte behind `text`: [kByteVocabulary], in fp32. Rows of the model beyond the
 // tokenizer's vocabulary mean nothing here.
-std::vector<double> next_logits(models::Gpt2& model, std::string_view seen) {
+std::vector<double> next_logits(models::LanguageModel& model, std::string_view seen) {
   const auto length = static_cast<std::int64_t>(seen.size());
   const torch::Tensor tokens = torch::empty({1, length}, torch::kInt64);  // [1, T]
   std::ranges::transform(seen, tokens.mutable_data_ptr<std::int64_t>(),
                          [](char byte) { return static_cast<unsigned char>(byte); });
-  const torch::Tensor last = model->forward(tokens)
+  const torch::Tensor last = model.forward(tokens)
                                  .select(1, length - 1)
                                  .select(0, 0)
                                  .narrow(0, 0, data::kByteVocabulary)
@@ -95,19 +95,20 @@ std::string escaped(char byte) {
 
 }  // namespace
 
-std::string sample_text(models::Gpt2& model, std::string_view prompt, const Sampling& sampling) {
+std::string sample_text(models::LanguageModel& model, std::string_view prompt,
+                        const Sampling& sampling) {
   const torch::NoGradGuard no_gradients;
-  const bool was_training = model->is_training();
-  model->eval();
+  const bool was_training = model.is_training();
+  model.eval();
   std::mt19937_64 random(sampling.seed);
   const std::string start(prompt.empty() ? std::string_view("\n") : prompt);
   std::string text = start;
-  const auto window = static_cast<std::size_t>(std::min(sampling.window, model->config().context));
+  const auto window = static_cast<std::size_t>(std::min(sampling.window, model.facts().context));
   for (std::int64_t i = 0; i < sampling.bytes; ++i) {
     const auto seen = std::string_view(text).substr(text.size() - std::min(text.size(), window));
     text += static_cast<char>(draw(next_logits(model, seen), sampling.temperature, random));
   }
-  model->train(was_training);
+  model.train(was_training);
   return text.substr(start.size());
 }
 
@@ -129,17 +130,12 @@ std::string printable(std::string_view bytes) {
 }
 
 int generate(const GenerateOptions& options) {
-  const std::string path = options.run_directory + "/weights.safetensors";
-  if (!std::filesystem::exists(path)) {
-    throw UsageError("--run " + options.run_directory +
-                     ": has no weights.safetensors; name the run folder of a finished lockstep "
-                     "train");
-  }
-  const checkpoint::SafetensorsFile file(path);
+  const checkpoint::SafetensorsFile file = open_weights(options.run_directory);
   const WeightsOrigin origin = origin_of(file);
-  models::Gpt2 model(models::config_of(origin.model, data::kByteVocabulary));
+  const std::shared_ptr<models::LanguageModel> model =
+      models::make_model(models::parse_configuration(origin.configuration, file.path()));
   load_weights(file, *model);
-  const std::string text = sample_text(model, options.prompt,
+  const std::string text = sample_text(*model, options.prompt,
                                        {.bytes = options.bytes,
                                         .temperature = options.temperature,
                                         .seed = options.seed,

@@ -1,7 +1,7 @@
 // Text from a trained model.
 #pragma once
 
-#include "models/gpt2.h"
+#include "models/language_model.h"
 #include "train/options.h"
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Sampling {
 // `sampling.bytes` bytes that follow `prompt` (a line break when it is empty), each drawn given
 // those before it. The model is left in training mode or not, as
 // it was.
-std::string sample_text(models::Gpt2& model, std::string_view prompt, const Sampling& sampling);
+std::string sample_text(models::LanguageModel& model, std::string_view prompt,
+                        const Sampling& sampling);
 
 // Bytes as a terminal may safely show them: UTF-8, line breaks and tabs as they are, anything else
 // as \xNN.

@@ -2,6 +2,7 @@
 
 #include "base/quantity.h"
 #include "lockstep/error.h"
+#include "models/catalogue.h"
 
 #include <cmath>
 #include <cstdint>
@@ -206,7 +207,9 @@ void add_model_and_data(Fields& fields) {
       one_of<StageName>("stage", "How the ranks share the work (ddp)", &Options::stage,
                         {{"single", StageName::single}, {"ddp", StageName::ddp}},
                         {"coordinator", "async", "zero1", "zero2", "zero3", "hybrid"}));
-  fields.push_back(text("model", "NAME", "gpt2-tiny, gpt2-124m, gpt2-350m or gpt2-774m (gpt2-tiny)",
+  fields.push_back(text("model", "NAME",
+                        joined(models::names(), ", ") +
+                            ", or a folder with config.json and *.safetensors (gpt2-tiny)",
                         &Options::model));
   fields.push_back(text("data", "FILE",
                         "Text to train on; 'text' is the plays that set-up prepares (text)",

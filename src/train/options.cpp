@@ -3,14 +3,13 @@
 #include "base/range.h"
 #include "data/text_source.h"
 #include "lockstep/error.h"
+#include "models/catalogue.h"
 #include "train/option_table.h"
 
 #include <system_error>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <string_view>
 #include <unistd.h>
 
 namespace lockstep::train {
@@ -18,32 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct ModelLimits {
-  std::string_view name;
-  std::int64_t context;  // tokens
-};
-constexpr std::array kModels{ModelLimits{"gpt2-tiny", 256}, ModelLimits{"gpt2-124m", 1024},
-                             ModelLimits{"gpt2-350m", 1024}, ModelLimits{"gpt2-774m", 1024}};
-
-std::string model_names() {
-  std::string names;
-  for (const ModelLimits& model : kModels) {
-    names.append(names.empty() ? "" : ", ").append(model.name);
-  }
-  return names;
-}
-
 void check_model(const Options& options) {
-  const auto* const model = std::ranges::find(kModels, options.model, &ModelLimits::name);
-  if (model == kModels.end()) {
-    const bool later = options.model.starts_with("llama-") || fs::is_directory(options.model);
-    throw UsageError("--model " + options.model + (later ? ": not built yet" : ": unknown") +
-                     "; use one of " + model_names());
-  }
-  if (options.sequence > model->context) {
+  models::ModelConfig config = models::config_of(options.model, /*tokenizer_vocabulary=*/0);
+  models::set_dropout(config, options.dropout);
+  const std::int64_t context = models::facts_of(config).context;
+  if (options.sequence > context) {
     throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
-                     " sees at most " + std::to_string(model->context) + " tokens; use --seq " +
-                     std::to_string(model->context) + " or less");
+                     " sees at most " + std::to_string(context) + " tokens; use --seq " +
+                     std::to_string(context) + " or less");
   }
 }
 
@@ -138,6 +119,14 @@ void check_writable_folder(const std::string& option, const std::string& path) {
   }
 }
 
+void check_run_folder(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    throw UsageError("--run " + path +
+                     ": is no folder; name the run folder of a finished lockstep train");
+  }
+}
+
 }  // namespace
 
 std::int64_t Options::warmup_steps() const {
@@ -167,11 +156,15 @@ std::string to_toml(const Options& options) {
   return text;
 }
 
-void check(const GenerateOptions& options) {
+void check(const GenerateOptions& options) { check_run_folder(options.run_directory); }
+
+void check(const ExportOptions& options) {
+  check_run_folder(options.run_directory);
+  check_writable_folder("--to", options.folder);
   std::error_code ignored;
-  if (!fs::is_directory(options.run_directory, ignored)) {
-    throw UsageError("--run " + options.run_directory +
-                     ": is no folder; name the run folder of a finished lockstep train");
+  if (fs::is_directory(options.folder, ignored) && !fs::is_empty(options.folder, ignored)) {
+    throw UsageError("--to " + options.folder +
+                     ": holds files already; name a new folder or an empty one");
   }
 }
 

@@ -12,7 +12,7 @@ enum class StageName : std::uint8_t { single, ddp };
 enum class PrecisionName : std::uint8_t { f32, bf16 };
 
 struct Options {
-  std::string model = "gpt2-tiny";  // a name of models/registry.h
+  std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
   std::string data = "text";        // a file, or "text" for the plays that set-up prepared
   StageName stage = StageName::ddp;
   PrecisionName precision = PrecisionName::f32;
@@ -66,5 +66,14 @@ struct GenerateOptions {
 
 // Throws UsageError naming the option and the fix.
 void check(const GenerateOptions& options);
+
+// What `lockstep checkpoint export` was asked to do.
+struct ExportOptions {
+  std::string run_directory;  // of a finished `lockstep train`
+  std::string folder;         // to write; new or empty
+};
+
+// Throws UsageError naming the option and the fix.
+void check(const ExportOptions& options);
 
 }  // namespace lockstep::train

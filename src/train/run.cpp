@@ -18,6 +18,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -48,7 +49,8 @@ int choose_threads(const Options& options, int ranks) {
 
 // One step of a small model, so that the baseline holds what LibTorch keeps for itself.
 void run_small_step(const Options& options) {
-  models::Gpt2 model(models::config_of("gpt2-tiny", data::kByteVocabulary));
+  const std::shared_ptr<models::LanguageModel> model =
+      models::make_model(models::config_of("gpt2-tiny", data::kByteVocabulary));
   if (options.precision == PrecisionName::bf16) {
     for (const auto& item : model->named_parameters()) {
       if (!models::keep_f32(item.key())) {
@@ -56,7 +58,7 @@ void run_small_step(const Options& options) {
       }
     }
   }
-  const std::int64_t length = std::min(options.sequence, model->config().context);
+  const std::int64_t length = std::min(options.sequence, model->facts().context);
   const torch::Tensor tokens =
       torch::zeros({options.micro_batch, length}, torch::kInt64);  // [B, T]
   model->loss(tokens, tokens).backward();
@@ -76,6 +78,8 @@ class Run {
         memory_(measure_baseline(options)),
         records_(std::move(*world.split(0, world.rank()))),
         trainer_(options, world),
+        origin_{options.model, options.sequence,
+                models::configuration_text(options.model, trainer_.model().configuration())},
         output_(world.rank() == 0
                     ? std::optional<Output>(Output{RunFolder(options), Console(stdout)})
                     : std::nullopt) {}
@@ -99,14 +103,14 @@ class Run {
   Trainer& trainer() { return trainer_; }
 
   void finish() {
-    const WeightDigests digests = digest_weights(*trainer_.model(), trainer_.parallel());
+    const WeightDigests digests = digest_weights(trainer_.model(), trainer_.parallel());
     verify_replicas(records_, digests);
     const Report report = make_report(hex(digests.weights));
     if (!output_) {
       return;
     }
-    save_weights(output_->folder.file("weights.safetensors"), {options_.model, options_.sequence},
-                 *trainer_.model(), trainer_.parallel());
+    save_weights(output_->folder.file("weights.safetensors"), origin_, trainer_.model(),
+                 trainer_.parallel());
     const std::string text = report_json(report).dump(1) + "\n";
     checkpoint::write_text(output_->folder.file("report.json"), text);
     if (!options_.report.empty()) {
@@ -171,19 +175,19 @@ class Run {
     mine_.activations_peak = memory_.activations_peak();
     mine_.baseline = memory_.baseline();
     mine_.resident_peak = memory_.resident_peak();
-    const models::Gpt2Config& config = trainer_.model()->config();
+    const models::ModelFacts& facts = trainer_.model().facts();
     Report report;
     report.command = command_line();
     report.options = options_;
     report.threads = threads_;
-    report.parameters = models::parameter_count(config);
-    report.flops_per_step = models::flops(config, tokens_per_step(options_), options_.sequence);
+    report.parameters = facts.parameters;
+    report.flops_per_step = models::flops(facts, tokens_per_step(options_), options_.sequence);
     report.peak_flops = matmul_peak({.bf16 = options_.precision == PrecisionName::bf16}) *
                         static_cast<double>(options_.ranks);
     report.history = history_;
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
-    report.predicted = predict(*trainer_.model(), options_);
+    report.predicted = predict(trainer_.model(), options_);
     return report;
   }
 
@@ -198,10 +202,10 @@ class Run {
     output_->console.header(
         {.options = options_,
          .threads = threads_,
-         .parameters = models::parameter_count(trainer_.model()->config()),
+         .parameters = trainer_.model().facts().parameters,
          .training_tokens = static_cast<std::int64_t>(split.training.size()),
          .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
-         .predicted = predict(*trainer_.model(), options_),
+         .predicted = predict(trainer_.model(), options_),
          .run_folder = output_->folder.path()});
   }
 
@@ -227,6 +231,7 @@ class Run {
   MemoryWatch memory_;
   Group records_;  // what is not the engine's goes here
   Trainer trainer_;
+  WeightsOrigin origin_;
   std::optional<Output> output_;  // made last: data that can't be trained on leaves no folder
   History history_;
   RankRecord mine_;

@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "lockstep/error.h"
+#include "models/hugging_face.h"
 #include "models/registry.h"
 
 #include <algorithm>
@@ -38,16 +39,20 @@ std::optional<data::Windows> validation_windows(const Options& options, const da
   return data::Windows(split.validation, options.sequence, "validation");
 }
 
-models::Gpt2 make_model(const Options& options) {
-  models::Gpt2Config config = models::config_of(options.model, data::kByteVocabulary);
-  if (options.sequence > config.context) {
+std::shared_ptr<models::LanguageModel> make_model(const Options& options) {
+  models::ModelConfig config = models::config_of(options.model, data::kByteVocabulary);
+  const std::int64_t context = models::facts_of(config).context;
+  if (options.sequence > context) {
     throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
-                     " has a context of " + std::to_string(config.context) +
-                     "; give --seq at most that");
+                     " has a context of " + std::to_string(context) + "; give --seq at most that");
   }
-  config.dropout = options.dropout;
+  models::set_dropout(config, options.dropout);
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
-  return models::Gpt2(config);
+  std::shared_ptr<models::LanguageModel> model = models::make_model(config);
+  if (models::is_folder(options.model)) {
+    models::load_folder(options.model, *model);
+  }
+  return model;
 }
 
 ParallelOptions engine_options(const Options& options) {

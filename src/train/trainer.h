@@ -6,7 +6,7 @@
 #include "data/windows.h"
 #include "lockstep/group.h"
 #include "lockstep/parallel.h"
-#include "models/gpt2.h"
+#include "models/language_model.h"
 #include "train/batches.h"
 #include "train/options.h"
 #include "train/schedule.h"
@@ -51,13 +51,11 @@ class Trainer {
   // the same bits on every rank and for every number of ranks. Needs eval_batches > 0.
   double validate(Group& group);
 
-  models::Gpt2& model() { return model_; }
+  models::LanguageModel& model() { return *model_; }
   Parallel& parallel() { return parallel_; }
   const data::Tokens& tokens() const { return tokens_; }
 
  private:
-  torch::Tensor forward(const Batch& batch);
-
   Options options_;
   Group& world_;
   data::Tokens tokens_;
@@ -65,7 +63,7 @@ class Trainer {
   data::Windows training_;
   std::optional<data::Windows> validation_;
   data::LeafGrid grid_;
-  models::Gpt2 model_;
+  std::shared_ptr<models::LanguageModel> model_;
   Parallel parallel_;
   AdamW optimizer_;
   Schedule schedule_;

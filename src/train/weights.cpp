@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr const char* kModelKey = "model";
 constexpr const char* kSequenceKey = "sequence";
+constexpr const char* kConfigurationKey = "configuration";
 
 using ByName = std::map<std::string, torch::Tensor>;  // std::string compares bytewise
 
@@ -124,20 +126,33 @@ void save_weights(const std::string& path, const WeightsOrigin& origin, torch::n
   checkpoint::write_safetensors(path, std::move(tensors),
                                 {{"format", "pt"},
                                  {kModelKey, origin.model},
-                                 {kSequenceKey, std::to_string(origin.sequence)}});
+                                 {kSequenceKey, std::to_string(origin.sequence)},
+                                 {kConfigurationKey, origin.configuration}});
+}
+
+checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {
+  const std::string path = run_directory + "/weights.safetensors";
+  if (!std::filesystem::exists(path)) {
+    throw UsageError("--run " + run_directory +
+                     ": has no weights.safetensors; name the run folder of a finished lockstep "
+                     "train");
+  }
+  return checkpoint::SafetensorsFile(path);
 }
 
 WeightsOrigin origin_of(const checkpoint::SafetensorsFile& file) {
   const auto model = file.metadata().find(kModelKey);
   const auto sequence = file.metadata().find(kSequenceKey);
-  const bool complete = model != file.metadata().end() && sequence != file.metadata().end();
+  const auto configuration = file.metadata().find(kConfigurationKey);
+  const auto end = file.metadata().end();
+  const bool complete = model != end && sequence != end && configuration != end;
   const auto tokens = complete ? quantity::whole(sequence->second) : std::nullopt;
   if (!tokens || *tokens < 1) {
     throw UsageError(file.path() +
                      ": does not say of which model it is and how it was trained; expected a file "
                      "that lockstep train wrote");
   }
-  return {model->second, *tokens};
+  return {model->second, *tokens, configuration->second};
 }
 
 void load_weights(const checkpoint::SafetensorsFile& file, torch::nn::Module& model) {

@@ -31,13 +31,17 @@ void verify_replicas(Group& group, const WeightDigests& mine);
 
 // What a file of weights says about itself, in its metadata.
 struct WeightsOrigin {
-  std::string model;          // its name in models/registry.h
+  std::string model;          // its name or folder in models/catalogue.h
   std::int64_t sequence = 0;  // tokens of the sequences it was trained on
+  std::string configuration;  // its config.json
 };
 
 // Writes the full fp32 weights by name as safetensors. Throws SystemError naming the file.
 void save_weights(const std::string& path, const WeightsOrigin& origin, torch::nn::Module& model,
                   const Parallel& parallel);
+
+// The weights in the folder of a finished run. Throws UsageError when there are none.
+checkpoint::SafetensorsFile open_weights(const std::string& run_directory);
 
 // Throws UsageError when the file does not say, so was not written by save_weights().
 WeightsOrigin origin_of(const checkpoint::SafetensorsFile& file);

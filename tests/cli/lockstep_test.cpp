@@ -72,7 +72,9 @@ std::vector<BadLine> bad_commands() {
       {{"two\nlines"}, "two lines", "see lockstep --help"},
       {{"plan"}, "lockstep plan", "not built yet"},
       {{"evaluate", "--run", "x"}, "lockstep evaluate", "not built yet"},
-      {{"checkpoint"}, "lockstep checkpoint", "not built yet"},
+      {{"checkpoint"}, "which one?", "use lockstep checkpoint export"},
+      {{"checkpoint", "verify"}, "verify: not built yet", "use lockstep checkpoint export"},
+      {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
       {{"dash"}, "lockstep dash", "not built yet"},
       {{"doctor", "--flight", "x"}, "lockstep doctor", "not built yet"},
       {{"bench"}, "lockstep bench", "collectives, train or acceptance"},
@@ -145,8 +147,6 @@ std::vector<BadLine> not_built() {
       {train({"--optimizer", "sgd"}), "--optimizer sgd", "not built yet; use adamw"},
       {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
-      {train({"--model", "llama-tiny"}), "--model llama-tiny",
-       "not built yet; use one of gpt2-tiny"},
   };
   for (const char* const name :
        {"--hosts",         "--accumulate-in", "--unit-blocks",      "--prefetch",
@@ -166,6 +166,7 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train({"--qqqqqqqq"}), "--qqqqqqqq", "see lockstep train --help"},
       {train({"corpus.txt"}), "'corpus.txt'", "options begin with --"},
       {train({"--model", "gpt5"}), "--model gpt5", "use one of gpt2-tiny"},
+      {train({"--model", "llama-tiny", "--dropout", "0.1"}), "--dropout 0.1", "use --dropout 0"},
       {train({"--seq", "257"}), "--seq 257", "use --seq 256 or less"},
       {train({"--model", "gpt2-124m", "--seq", "1025"}), "--seq 1025", "use --seq 1024 or less"},
       {train({"--stage", "single", "--ranks", "2"}), "--stage single",

@@ -1,5 +1,7 @@
 #include "models/embedding.h"
 
+#include "models/exact.h"
+
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -41,6 +43,47 @@ TEST(Embedding, InBf16AddsInFp32AndRoundsOnce) {
   EXPECT_EQ(weight.grad().scalar_type(), torch::kBFloat16);
   EXPECT_EQ(weight.grad()[0][0].item<float>(), 4096.0f);
   EXPECT_EQ(weight.grad()[1][0].item<float>(), 0.0f);
+}
+
+constexpr std::int64_t kManyRows = 16384;
+
+// Tokens of a text: a few are frequent, most are rare.
+Tensor zipfian_tokens(std::int64_t vocabulary) {
+  const Tensor frequencies = torch::reciprocal(torch::arange(1, vocabulary + 1, torch::kFloat64));
+  return torch::multinomial(frequencies, kManyRows, /*replacement=*/true).view({1, kManyRows});
+}
+
+TEST(Embedding, InBf16AtManyRowsIsOneRoundingFromExact) {
+  torch::manual_seed(1);
+  const Tensor weight = leaf({500, 32}, torch::kBFloat16);
+  const Tensor tokens = zipfian_tokens(500);
+  const Tensor noise = torch::randn({1, kManyRows, 32}).to(torch::kBFloat16);
+  for (const Tensor& sent : {noise, (noise + 1).to(torch::kBFloat16)}) {
+    weight.mutable_grad() = Tensor();
+    embed(tokens, shared_weight(weight)).backward(sent);
+    const Tensor exact = exact_leaf(weight);
+    torch::embedding(exact, tokens).backward(sent.to(torch::kFloat64));
+    EXPECT_LE(relative_error(weight.grad(), exact.grad()), 0x1p-8);
+  }
+}
+
+// Embedding and head of one weight: both gradients round, and so does their sum.
+TEST(Embedding, InBf16AtManyRowsATiedWeightIsTwoRoundingsFromExact) {
+  torch::manual_seed(1);
+  const Tensor weight = leaf({500, 32}, torch::kBFloat16);
+  const Tensor tokens = zipfian_tokens(500);
+  const Tensor hidden = torch::randn({1, kManyRows, 32}).to(torch::kBFloat16);
+  const Tensor to_rows = torch::randn({1, kManyRows, 32}).to(torch::kBFloat16);
+  const Tensor to_logits = torch::randn({1, kManyRows, 500}).to(torch::kBFloat16);
+  const Tensor tied = shared_weight(weight);
+  torch::autograd::backward({embed(tokens, tied), torch::linear(hidden, tied)},
+                            {to_rows, to_logits});
+  const Tensor exact = exact_leaf(weight);
+  torch::autograd::backward(
+      {torch::embedding(exact, tokens), torch::linear(hidden.to(torch::kFloat64), exact)},
+      {to_rows.to(torch::kFloat64), to_logits.to(torch::kFloat64)});
+  EXPECT_EQ(weight.grad().scalar_type(), torch::kBFloat16);
+  EXPECT_LE(relative_error(weight.grad(), exact.grad()), 0x1p-7);
 }
 
 // Case G21: one tensor used as embedding and head gets the sum of both gradients, once.

@@ -1,6 +1,7 @@
 #include "models/layer_norm.h"
 
 #include "lockstep/error.h"
+#include "models/exact.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -54,6 +55,20 @@ TEST(LayerNorm, AddsGradientsOfManyRowsInFp32) {
   const Case mixed = make_case(4096, 8);
   layer_norm(mixed.x, mixed.weight, mixed.bias).backward(torch::ones({4096, 8}, torch::kBFloat16));
   EXPECT_TRUE(torch::equal(mixed.bias.grad(), torch::full({8}, 4096.0f)));
+}
+
+TEST(LayerNorm, InBf16AtManyRowsHasGradientsOfFp32) {
+  const Case mixed = make_case(16384, 64);
+  for (const Tensor& sent : {mixed.sent, (mixed.sent + 1).to(torch::kBFloat16)}) {
+    mixed.weight.mutable_grad() = Tensor();
+    mixed.bias.mutable_grad() = Tensor();
+    layer_norm(mixed.x, mixed.weight, mixed.bias).backward(sent);
+    const Tensor weight = exact_leaf(mixed.weight);
+    const Tensor bias = exact_leaf(mixed.bias);
+    torch::layer_norm(exact_leaf(mixed.x), {64}, weight, bias).backward(sent.to(torch::kFloat64));
+    EXPECT_LE(relative_error(mixed.weight.grad(), weight.grad()), 1e-5);
+    EXPECT_LE(relative_error(mixed.bias.grad(), bias.grad()), 1e-5);
+  }
 }
 
 TEST(LayerNorm, HasTheSameBitsAtAnyNumberOfThreads) {

@@ -1,7 +1,7 @@
 #include "train/generate.h"
 
 #include "lockstep/error.h"
-#include "models/registry.h"
+#include "models/gpt2.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ models::Gpt2 small_model() {
 TEST(SampleText, HangsOnItsSeedOnly) {
   models::Gpt2 model = small_model();
   const auto text = [&](std::uint64_t seed) {
-    return sample_text(model, "To be", {.bytes = 20, .seed = seed});
+    return sample_text(*model, "To be", {.bytes = 20, .seed = seed});
   };
   const std::string first = text(1);
   torch::manual_seed(99);
@@ -34,7 +34,7 @@ TEST(SampleText, HangsOnItsSeedOnly) {
 TEST(SampleText, LooksBackNoFurtherThanItsWindow) {
   models::Gpt2 model = small_model();
   const auto likeliest = [&](const char* prompt, std::int64_t window) {
-    return sample_text(model, prompt, {.bytes = 30, .temperature = 0, .window = window});
+    return sample_text(*model, prompt, {.bytes = 30, .temperature = 0, .window = window});
   };
   EXPECT_EQ(likeliest("abcde", 2), likeliest("zyxde", 2));
   EXPECT_NE(likeliest("abcde", 1024), likeliest("zyxwde", 1024));
@@ -45,26 +45,26 @@ TEST(SampleText, LeavesLibTorchsGeneratorAlone) {
   torch::manual_seed(5);
   const auto expected = torch::rand({1}).item<float>();
   torch::manual_seed(5);
-  sample_text(model, "", {.bytes = 3});
+  sample_text(*model, "", {.bytes = 3});
   EXPECT_EQ(torch::rand({1}).item<float>(), expected);
 }
 
 TEST(SampleText, AtTemperatureZeroTakesTheLikeliest) {
   models::Gpt2 model = small_model();
   model->eval();
-  const std::string text = sample_text(model, "ab", {.bytes = 1, .temperature = 0});
+  const std::string text = sample_text(*model, "ab", {.bytes = 1, .temperature = 0});
   const torch::NoGradGuard no_gradients;
   const auto logits = model->forward(torch::tensor({{'a', 'b'}}, torch::kInt64));
   const auto best = logits.select(1, 1).narrow(1, 0, 256).argmax(1).item<std::int64_t>();
   EXPECT_EQ(static_cast<unsigned char>(text[0]), best);
-  EXPECT_EQ(sample_text(model, "ab", {.bytes = 9, .temperature = 0, .seed = 1}),
-            sample_text(model, "ab", {.bytes = 9, .temperature = 0, .seed = 2}));
+  EXPECT_EQ(sample_text(*model, "ab", {.bytes = 9, .temperature = 0, .seed = 1}),
+            sample_text(*model, "ab", {.bytes = 9, .temperature = 0, .seed = 2}));
 }
 
 // The logits of an untrained model are nearly equal: all bytes should come, about as often.
 TEST(SampleText, DrawsFromTheWholeDistribution) {
   models::Gpt2 model = small_model();
-  const std::string text = sample_text(model, "", {.bytes = 3000});
+  const std::string text = sample_text(*model, "", {.bytes = 3000});
   EXPECT_GT(std::set<char>(text.begin(), text.end()).size(), 250u);
 }
 

@@ -64,6 +64,15 @@ TEST_F(Check, sequences_fit_the_model_and_the_text) {
   EXPECT_NE(refusal().find("1024 bytes for training"), std::string::npos);
 }
 
+TEST_F(Check, dropout_is_for_models_that_have_it) {
+  options_.dropout = 0.1;
+  EXPECT_EQ(refusal(), "accepted");
+  options_.model = "llama-tiny";
+  EXPECT_NE(refusal().find("use --dropout 0"), std::string::npos);
+  options_.dropout = 0;
+  EXPECT_EQ(refusal(), "accepted");
+}
+
 TEST_F(Check, reproducible_needs_powers_of_two_and_names_the_nearest) {
   struct Case {
     int ranks;
@@ -112,6 +121,22 @@ TEST(Options, generate_needs_a_run_folder) {
   EXPECT_THROW(check(options), UsageError);
   options.run_directory = ::testing::TempDir();
   EXPECT_NO_THROW(check(options));
+}
+
+TEST(Options, an_export_goes_to_a_new_or_empty_folder) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "export-test";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "run");
+  ExportOptions options{.run_directory = (folder / "run").string(),
+                        .folder = (folder / "run/model").string()};
+  EXPECT_NO_THROW(check(options));
+  options.folder = folder.string();
+  EXPECT_THROW(check(options), UsageError) << "it holds the run";
+  options.folder = (folder / "run").string();
+  EXPECT_NO_THROW(check(options));
+  options.run_directory = (folder / "absent").string();
+  EXPECT_THROW(check(options), UsageError);
+  fs::remove_all(folder);
 }
 
 }  // namespace

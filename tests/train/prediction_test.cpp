@@ -19,7 +19,7 @@ void expect_about(std::int64_t bytes, std::int64_t expected) {
 }
 
 TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
-  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
   Options options;
   options.ranks = 2;
   const Prediction prediction = predict(*model, options);
@@ -31,7 +31,7 @@ TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
 }
 
 TEST(Prediction, OfBf16CountsNormsInF32) {
-  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
   Options options;
   options.ranks = 2;
   options.precision = PrecisionName::bf16;
@@ -41,7 +41,7 @@ TEST(Prediction, OfBf16CountsNormsInF32) {
 }
 
 TEST(Prediction, AloneMovesNothing) {
-  models::Gpt2 model(models::config_of("gpt2-tiny", 256));
+  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
   Options options;
   options.stage = StageName::single;
   EXPECT_EQ(predict(*model, options).step.sent, 0);

@@ -40,7 +40,7 @@ TEST(Run, OneFlippedBitOfAWeightOnRank1FailsTheRun) {
     const test::TemporaryFolder folder;
     const auto results = run_two_ranks(folder, precision, [](Trainer& trainer, int rank) {
       if (rank == 1) {
-        test::flip_bit(*trainer.model(), "transformer.h.1.mlp.c_fc.weight");
+        test::flip_bit(trainer.model(), "transformer.h.1.mlp.c_fc.weight");
       }
     });
     for (const auto& result : results) {

@@ -118,6 +118,16 @@ TEST_P(Reproducible, BucketsAndOverlapChangeNoBit) {
   EXPECT_EQ(collectives_of(late), collectives_of(reference));
 }
 
+TEST_P(Reproducible, ALlamaEndsWithTheSameBitsOnOneAndTwoRanks) {
+  const Words llama{"--model", "llama-tiny", "--steps", "8", "--dropout", "0"};
+  const json alone =
+      train(joined(llama, {"--ranks", "1", "--stage", "single", "--accumulate", "2"}));
+  EXPECT_LT(alone["losses"].back().get<double>(), alone["losses"].front().get<double>() - 0.1);
+  const json pair = train(joined(llama, {"--ranks", "2", "--stage", "ddp"}));
+  expect_same_bits(pair, alone);
+  expect_counts(pair);
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, Reproducible, ::testing::Values("f32", "bf16"));
 
 TEST(Run, TwentyStepsAgreeWithPyTorchOnTheGlobalBatch) {
@@ -131,6 +141,27 @@ TEST(Run, TwentyStepsAgreeWithPyTorchOnTheGlobalBatch) {
                          weights, runs.last_run() + "/report.json"});
   EXPECT_EQ(python.wait(kPatience), 0) << python.output() << python.error();
   EXPECT_NE(python.output().find("20 steps agree"), std::string::npos);
+}
+
+// What is exported computes in transformers what the run computed, and trains on here.
+TEST(Run, AnExportedModelIsTheRunsModel) {
+  Runs runs;
+  const test::TemporaryFolder folder;
+  const Words few{"--ranks", "1", "--stage", "single", "--steps", "3"};
+  for (const char* const model : {"gpt2-tiny", "llama-tiny"}) {
+    const json report = runs.train(joined(few, {"--model", model}));
+    const std::string exported = folder.file(model);
+    StartedProgram program(
+        {LOCKSTEP_PROGRAM, "checkpoint", "export", "--run", runs.last_run(), "--to", exported});
+    EXPECT_EQ(program.wait(kPatience), 0) << program.error();
+    StartedProgram python({LOCKSTEP_TORCH_PYTHON, "-B", LOCKSTEP_VALIDATION, runs.last_run(),
+                           exported, data::resolve("text")});
+    EXPECT_EQ(python.wait(kPatience), 0) << python.output() << python.error();
+    const json again =
+        runs.train({"--ranks", "2", "--steps", "0", "--model", exported, "--seed", "5"});
+    EXPECT_EQ(again["weights_sha256"], report["weights_sha256"]);
+    EXPECT_EQ(again["validation"][0]["loss"], report["validation"].back()["loss"]);
+  }
 }
 
 TEST(Run, StepsZeroReportsTheInitialWeights) {

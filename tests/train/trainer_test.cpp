@@ -83,7 +83,7 @@ TEST(Trainer, ValidatesWithoutChangingAnything) {
   const double loss = trainer.validate(alone);
   EXPECT_NEAR(loss, 5.55, 0.2);
   EXPECT_EQ(trainer.validate(alone), loss);
-  EXPECT_TRUE(trainer.model()->is_training());
+  EXPECT_TRUE(trainer.model().is_training());
 }
 
 TEST(Trainer, ValidatesOnWhatThereIs) {
@@ -154,9 +154,9 @@ TEST(Trainer, A26_skips_a_step_whose_gradient_is_not_finite) {
     step = trainer.step();
   }
   ASSERT_TRUE(step.skipped);
-  const WeightDigests before = digest_weights(*trainer.model(), trainer.parallel());
+  const WeightDigests before = digest_weights(trainer.model(), trainer.parallel());
   EXPECT_TRUE(trainer.step().skipped);
-  EXPECT_EQ(digest_weights(*trainer.model(), trainer.parallel()).weights, before.weights);
+  EXPECT_EQ(digest_weights(trainer.model(), trainer.parallel()).weights, before.weights);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "train/weights.h"
 
 #include "lockstep/error.h"
+#include "models/gpt2.h"
 #include "models/registry.h"
 #include "support/ranks.h"
 #include "support/temporary_folder.h"
@@ -64,10 +65,11 @@ TEST(Weights, ComeBackFromTheirFile) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}"}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   EXPECT_EQ(origin_of(file).model, "small");
   EXPECT_EQ(origin_of(file).sequence, 4);
+  EXPECT_EQ(origin_of(file).configuration, "{}");
   Gpt2 other(kSmall);
   load_weights(file, *other);
   for (const auto& item : model->named_parameters()) {
@@ -87,7 +89,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}"}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   models::Gpt2Config config = kSmall;
   config.vocabulary = 6;
