@@ -7,10 +7,6 @@
 
 namespace lockstep::data {
 
-// A permutation of 0 … count−1 that hangs on seed and epoch only: Fisher–Yates over splitmix64
-// (Steele, Lea & Flood 2014), the same on every platform.
-std::vector<std::int64_t> epoch_order(std::int64_t count, std::uint64_t seed, std::int64_t epoch);
-
 // Sample (step·M + leaf)·B + b of an endless sequence of epochs, each a fresh permutation of all
 // windows: every window once per epoch, also where an epoch ends inside a step.
 class LeafGrid {
