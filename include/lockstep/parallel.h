@@ -28,6 +28,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -65,9 +66,10 @@ struct ParallelOptions {
 
 // One leaf of a step on this rank.
 struct MicroStep {
-  std::int64_t index = 0;  // 0 … k−1 on this rank
-  std::int64_t leaf = 0;   // 0 … P·k−1 in the step
-  bool last = false;       // its backward synchronises
+  std::int64_t index = 0;   // 0 … k−1 on this rank
+  std::int64_t leaf = 0;    // 0 … P·k−1 in the step
+  bool last = false;        // its backward synchronises
+  std::int64_t weight = 1;  // as given to weighted_micro_steps()
 };
 
 // Bytes this rank holds for the model, by category (the ledger).
@@ -105,8 +107,21 @@ class Parallel {
   //   for (const MicroStep& micro : parallel.micro_steps(k)) …
   class MicroSteps;
   MicroSteps micro_steps(std::int64_t k = 1);
-  // The same over the k equal parts of a batch along its first dimension; UsageError when the batch
-  // does not divide by k.
+  // The same with leaves that count by a weight: the tokens (or samples) that a leaf's loss is a
+  // sum over, one for each of this rank's k leaves. The step's gradient is the sum of all leaves'
+  // gradients over the sum of all weights: the mean over every token of all ranks and
+  // micro-batches, with the same bits under `reproducible` whatever the number of ranks. A leaf of
+  // weight 0 needs no backward, so ranks that have run out of data take part: see joined() in
+  // data.h. Collective; throws UsageError on every rank when the weights are all 0, or fewer on
+  // some rank.
+  //   auto leaves = parallel.weighted_micro_steps(tokens);
+  //   for (const MicroStep& micro : leaves) {
+  //     … loss summed over the tokens, or their mean × micro.weight
+  //   }
+  //   parallel.mean_loss(sums, leaves.total_weight());
+  MicroSteps weighted_micro_steps(std::vector<std::int64_t> weights);
+  // The same as micro_steps over the k equal parts of a batch along its first dimension; UsageError
+  // when the batch does not divide by k.
   class MicroBatches;
   MicroBatches micro_batches(const torch::data::Example<>& batch, std::int64_t k = 1);
 
@@ -132,6 +147,8 @@ class Parallel {
   // The step's loss: the mean of all leaves' losses, added in the gradient's tree in fp64.
   // Collective; `losses` are this rank's k leaves in order.
   double mean_loss(std::span<const double> losses);
+  // The same for weighted leaves, whose losses are sums over what their weights count.
+  double mean_loss(std::span<const double> sums, std::int64_t total_weight);
 
   // The fp32 value of a parameter (the master copy where there is one); a view, not to be written.
   torch::Tensor full_parameter(const std::string& name) const;
@@ -151,23 +168,30 @@ class Parallel::MicroSteps {
  public:
   class Iterator {
    public:
-    Iterator(parallel::Engine* engine, MicroStep step, std::int64_t k);
+    Iterator(const MicroSteps& steps, MicroStep step);
     const MicroStep& operator*() const { return step_; }
     Iterator& operator++();
     bool operator!=(const Iterator& other) const { return step_.index != other.step_.index; }
 
    private:
-    parallel::Engine* engine_;
+    void set_weight();
+
+    const MicroSteps* steps_;
     MicroStep step_;
-    std::int64_t k_;
   };
-  MicroSteps(parallel::Engine* engine, std::int64_t k) : engine_(engine), k_(k) {}
+  MicroSteps(parallel::Engine* engine, std::int64_t k);
+  MicroSteps(parallel::Engine* engine, std::vector<std::int64_t> weights);
+  // The iterator refers to this object.
   Iterator begin() const;
   Iterator end() const;
+  // Of all leaves of the step, on all ranks; their number when each counts once.
+  std::int64_t total_weight() const { return total_weight_; }
 
  private:
   parallel::Engine* engine_;
   std::int64_t k_;
+  std::vector<std::int64_t> weights_;  // per leaf of this rank; empty: each counts once
+  std::int64_t total_weight_;
 };
 
 class Parallel::MicroBatches {

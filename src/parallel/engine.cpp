@@ -1,6 +1,7 @@
 #include "parallel/engine.h"
 
 #include "base/range.h"
+#include "parallel/leaf_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -69,7 +70,7 @@ Engine::~Engine() = default;
 
 // --- the loop around a step ---------------------------------------------------------------------
 
-MicroStep Engine::begin_micro_steps(std::int64_t k) {
+MicroStep Engine::begin_micro_steps(std::int64_t k, std::int64_t total_weight) {
   check_micro_steps(k);
   if (phase_ == Phase::collecting) {
     abandon();
@@ -77,7 +78,7 @@ MicroStep Engine::begin_micro_steps(std::int64_t k) {
   clear_grads();
   begin_step(k > 1 ? GradientWidth::accumulating : GradientWidth::leaf);
   loop_ = Loop::micro_steps;
-  scale_ = 1.0 / static_cast<double>(k * group_.size());
+  scale_ = 1.0 / static_cast<double>(total_weight);
   const MicroStep first{.index = 0, .leaf = group_.rank() * k, .last = k == 1};
   torch::manual_seed(leaf_seed(options_.seed, step_, first.leaf));
   begin_leaf(0, first.last);
@@ -361,11 +362,15 @@ void Engine::skipped() {
   ++step_;
 }
 
-double Engine::mean_loss(std::span<const double> losses) {
+double Engine::mean_loss(std::span<const double> losses, std::int64_t total_weight) {
   std::vector<double> mine(losses.begin(), losses.end());
   std::vector<double> all(mine.size() * static_cast<std::size_t>(group_.size()));
   group_.all_gather(std::span(mine), std::span(all), {.name = "losses"}).wait();
-  return all.empty() ? 0.0 : tree_sum(all) / static_cast<double>(all.size());
+  return all.empty() ? 0.0 : tree_sum(all) / static_cast<double>(total_weight);
+}
+
+std::int64_t Engine::total_weight(std::span<const std::int64_t> weights) {
+  return parallel::total_weight(group_, weights);
 }
 
 // --- what it holds ------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // micro_steps: a step of k leaves, the mean over P·k of them.
-  MicroStep begin_micro_steps(std::int64_t k);
+  // micro_steps: a step of k leaves on each rank; the gradient is their sum over `total_weight`,
+  // which is P·k for the mean over leaves.
+  MicroStep begin_micro_steps(std::int64_t k, std::int64_t total_weight);
   MicroStep next_micro_step(MicroStep previous, std::int64_t k);
 
   // no_sync: leaves add up, the mean is over ranks only.
@@ -46,7 +47,9 @@ class Engine {
 
   double clip_grad_norm(double max_norm);
   double grad_norm();
-  double mean_loss(std::span<const double> losses);
+  double mean_loss(std::span<const double> losses, std::int64_t total_weight);
+  // Collective: of this step's leaves on all ranks.
+  std::int64_t total_weight(std::span<const std::int64_t> weights);
 
   // The optimizer's side of a step. A zero factor never occurs; 1 means no clipping.
   bool may_step();  // after require_decision(): false when a gradient is not finite
@@ -63,6 +66,7 @@ class Engine {
   void stepped();
   void skipped();
 
+  int ranks() const { return group_.size(); }
   std::size_t parameters() const { return collector_->parameters(); }
   const NamedParameter& parameter(std::size_t i) const;
   // Adds the optimizer's state to the ledger. Throws UsageError when there is an optimizer already.

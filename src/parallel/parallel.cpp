@@ -14,6 +14,10 @@ Parallel::~Parallel() = default;
 
 Parallel::MicroSteps Parallel::micro_steps(std::int64_t k) { return {engine_.get(), k}; }
 
+Parallel::MicroSteps Parallel::weighted_micro_steps(std::vector<std::int64_t> weights) {
+  return {engine_.get(), std::move(weights)};
+}
+
 Parallel::MicroBatches Parallel::micro_batches(const torch::data::Example<>& batch,
                                                std::int64_t k) {
   for (const torch::Tensor& tensor : {batch.data, batch.target}) {
@@ -32,7 +36,13 @@ double Parallel::clip_grad_norm(double max_norm) { return engine_->clip_grad_nor
 double Parallel::grad_norm() { return engine_->grad_norm(); }
 AdamW Parallel::adamw(AdamWOptions options) { return AdamW(*engine_, options); }
 
-double Parallel::mean_loss(std::span<const double> losses) { return engine_->mean_loss(losses); }
+double Parallel::mean_loss(std::span<const double> losses) {
+  const auto here = static_cast<std::int64_t>(losses.size());
+  return engine_->mean_loss(losses, here * engine_->ranks());
+}
+double Parallel::mean_loss(std::span<const double> sums, std::int64_t total_weight) {
+  return engine_->mean_loss(sums, total_weight);
+}
 
 torch::Tensor Parallel::full_parameter(const std::string& name) const {
   return engine_->full_parameter(name);
@@ -43,20 +53,38 @@ const StepRecord& Parallel::last_step() const { return engine_->last_step(); }
 void Parallel::observe(StepObserver* observer) { engine_->observe(observer); }
 std::int64_t Parallel::buckets() const { return engine_->buckets(); }
 
-Parallel::MicroSteps::Iterator::Iterator(parallel::Engine* engine, MicroStep step, std::int64_t k)
-    : engine_(engine), step_(step), k_(k) {}
+Parallel::MicroSteps::MicroSteps(parallel::Engine* engine, std::int64_t k)
+    : engine_(engine), k_(k), total_weight_(k * engine->ranks()) {}
+
+Parallel::MicroSteps::MicroSteps(parallel::Engine* engine, std::vector<std::int64_t> weights)
+    : engine_(engine),
+      k_(static_cast<std::int64_t>(weights.size())),
+      weights_(std::move(weights)),
+      total_weight_(engine->total_weight(weights_)) {}
+
+Parallel::MicroSteps::Iterator::Iterator(const MicroSteps& steps, MicroStep step)
+    : steps_(&steps), step_(step) {
+  set_weight();
+}
 
 Parallel::MicroSteps::Iterator& Parallel::MicroSteps::Iterator::operator++() {
-  step_ = engine_->next_micro_step(step_, k_);
+  step_ = steps_->engine_->next_micro_step(step_, steps_->k_);
+  set_weight();
   return *this;
 }
 
+void Parallel::MicroSteps::Iterator::set_weight() {
+  if (step_.index < static_cast<std::int64_t>(steps_->weights_.size())) {
+    step_.weight = steps_->weights_[static_cast<std::size_t>(step_.index)];
+  }
+}
+
 Parallel::MicroSteps::Iterator Parallel::MicroSteps::begin() const {
-  return {engine_, engine_->begin_micro_steps(k_), k_};
+  return {*this, engine_->begin_micro_steps(k_, total_weight_)};
 }
 
 Parallel::MicroSteps::Iterator Parallel::MicroSteps::end() const {
-  return {engine_, {.index = k_, .leaf = 0, .last = true}, k_};
+  return {*this, {.index = k_, .leaf = 0, .last = true}};
 }
 
 Parallel::MicroBatches::Iterator::Iterator(MicroSteps::Iterator step,

@@ -31,7 +31,7 @@ Values train(Group& group, std::unique_ptr<parallel::Device> device,
   AdamW optimizer(engine, {.lr = 0.05});
   Values result;
   for (int step = 0; step < 4; ++step) {
-    for (MicroStep micro = engine.begin_micro_steps(2); micro.index < 2;
+    for (MicroStep micro = engine.begin_micro_steps(2, 2 * engine.ranks()); micro.index < 2;
          micro = engine.next_micro_step(micro, 2)) {
       before_forward();
       const auto x = torch::full({2, 24}, 0.1 * static_cast<double>(micro.leaf + 1));
