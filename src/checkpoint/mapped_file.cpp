@@ -21,12 +21,17 @@ namespace {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe would wait for a writer.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     fail(path, "can't be opened", errno);
   }
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || status.st_size == 0) {
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw SystemError(path + ": is no regular file; name one");
+  }
+  if (status.st_size == 0) {
     ::close(descriptor);
     return;
   }

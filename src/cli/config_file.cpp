@@ -12,6 +12,8 @@ namespace lockstep::cli {
 namespace {
 
 constexpr std::string_view kBlank = " \t\r";
+// A run's config.toml has 2 KB; what is larger is something else.
+constexpr std::uintmax_t kMostBytes = 1 << 20;
 
 struct Place {
   const std::string& path;
@@ -126,10 +128,19 @@ std::string read_value(const Place& place, std::string_view text) {
 }  // namespace
 
 std::vector<ConfigEntry> read_config(const std::string& path) {
-  std::error_code ignored;
+  const auto refuse_file = [&path](const char* why) {
+    throw UsageError("--config " + path + ": " + why + "; name a file like a run's config.toml");
+  };
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {  // opening a pipe would wait for a writer
+    refuse_file(error ? "can't be read" : "is no regular file");
+  }
   std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    throw UsageError("--config " + path + ": can't be read; name a file like a run's config.toml");
+  if (!file) {
+    refuse_file("can't be read");
+  }
+  if (std::filesystem::file_size(path, error) > kMostBytes) {
+    refuse_file("is larger than 1 MiB");
   }
   std::vector<ConfigEntry> entries;
   int number = 0;
@@ -145,6 +156,9 @@ std::vector<ConfigEntry> read_config(const std::string& path) {
     }
     entries.push_back({std::string(trimmed(text.substr(0, equals))),
                        read_value(place, trimmed(text.substr(equals + 1))), number});
+  }
+  if (file.bad()) {
+    refuse_file("can't be read");
   }
   return entries;
 }

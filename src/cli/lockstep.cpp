@@ -2,6 +2,7 @@
 // so that it starts in milliseconds; what needs LibTorch runs in the programs beside it.
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/standard_output.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
@@ -101,7 +102,9 @@ int main(int argc, char** argv) {
     name.append(" ").append(arguments.front());
   }
   try {
-    return lockstep::cli::run_command(arguments);
+    const int code = lockstep::cli::run_command(arguments);
+    lockstep::cli::finish_output();
+    return code;
   } catch (const lockstep::UsageError& error) {
     lockstep::cli::print_error(name + ": " + error.what());
     return 2;

@@ -4,6 +4,7 @@
 #include "base/environment.h"
 #include "cli/export_options.h"
 #include "cli/generate_options.h"
+#include "cli/standard_output.h"
 #include "cli/train_options.h"
 #include "launch/report.h"
 #include "lockstep/error.h"
@@ -81,9 +82,10 @@ int run(Words arguments) {
 }
 
 // The launcher prints what is reported to it, first cause first; without one it is printed here.
-void tell(const std::exception& failure) {
-  if (!launch::report_failure(launch::kind_of(failure), failure.what())) {
-    std::fprintf(stderr, "lockstep-train: %s\n", failure.what());
+void tell(const std::string& command, const std::exception& failure) {
+  const std::string line = launch::one_line(failure.what());
+  if (!launch::report_failure(launch::kind_of(failure), line)) {
+    std::fprintf(stderr, "%s: %s\n", command.c_str(), line.c_str());
   }
 }
 
@@ -92,13 +94,16 @@ void tell(const std::exception& failure) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const std::string command = "lockstep" + (arguments.empty() ? "" : " " + arguments.front());
   try {
-    return lockstep::cli::run(arguments);
+    const int code = lockstep::cli::run(arguments);
+    lockstep::cli::finish_output();
+    return code;
   } catch (const lockstep::UsageError& failure) {
-    lockstep::cli::tell(failure);
+    lockstep::cli::tell(command, failure);
     return 2;
   } catch (const std::exception& failure) {
-    lockstep::cli::tell(failure);
+    lockstep::cli::tell(command, failure);
     return 1;
   }
 }

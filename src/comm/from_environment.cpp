@@ -43,7 +43,7 @@ std::string job_of_environment() {
   if (const auto job = environment::text("LOCKSTEP_JOB")) {
     return *job;
   }
-  const auto port = environment::text("MASTER_PORT");
+  const auto port = environment::integer("MASTER_PORT");
   if (!port) {
     throw UsageError(
         std::string("RANK and WORLD_SIZE are set, but neither LOCKSTEP_JOB nor MASTER_PORT") +

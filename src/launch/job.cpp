@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <unistd.h>
 #include <utility>
@@ -87,6 +88,21 @@ std::string find_program(const std::string& name) {
                    name);
 }
 
+namespace {
+
+// The user's OMP_NUM_THREADS as it is: OpenMP takes one number, or one per nesting level.
+std::optional<std::string> threads_of_environment() {
+  const auto threads = environment::text("OMP_NUM_THREADS");
+  if (threads && (threads->find_first_not_of("0123456789,") != std::string::npos ||
+                  threads->front() < '1' || threads->front() > '9')) {
+    throw UsageError("OMP_NUM_THREADS: expected a number of threads of at least 1, got '" +
+                     *threads + "'; unset it to share out the cores");
+  }
+  return threads;
+}
+
+}  // namespace
+
 Job make_job(const LaunchOptions& options) {
   if (options.command.empty()) {
     throw UsageError("no program to launch; name it after --");
@@ -99,9 +115,10 @@ Job make_job(const LaunchOptions& options) {
   job.control = "lockstep-" + job.nonce + "-control";
   job.port = free_port();
   job.placement = place(allowed_cores(), cpu_quota(), options.ranks);
-  job.threads = options.threads ? std::to_string(*options.threads)
-                                : environment::text("OMP_NUM_THREADS")
-                                      .value_or(std::to_string(job.placement.threads_per_rank));
+  job.threads =
+      options.threads
+          ? std::to_string(*options.threads)
+          : threads_of_environment().value_or(std::to_string(job.placement.threads_per_rank));
   job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
   job.output = options.output;
   return job;

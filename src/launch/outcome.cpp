@@ -1,10 +1,14 @@
 #include "launch/outcome.h"
 
+#include "launch/report.h"
+
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <string.h>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -25,22 +29,31 @@ auto order_of(const Failure& failure) {
   return std::tuple(failure.kind, failure.time_ns, !failure.killed, failure.rank);
 }
 
+// Signals that say what went wrong to those who know them.
+std::string_view meaning_of(int signal) {
+  switch (signal) {
+    case SIGBUS:
+      return ", a file was cut short while in use or shared memory ran out";
+    case SIGPIPE:
+      return ", whoever read its output has left";
+    case SIGXFSZ:
+      return ", a file or shared memory went beyond ulimit -f";
+    default:
+      return "";
+  }
+}
+
 std::string describe_end(const RankEnd& end) {
   const bool killed = WIFSIGNALED(end.wait_status);
   std::string text;
   if (killed) {
     const int signal = WTERMSIG(end.wait_status);
     text = "killed by signal " + std::to_string(signal) + " (" + signal_name(signal) + ")";
+    text += meaning_of(signal);
   } else {
     text = "exited with status " + std::to_string(WEXITSTATUS(end.wait_status));
   }
   return end.last_error_line.empty() ? text : text + ": " + end.last_error_line;
-}
-
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  std::ranges::replace(text, '\r', ' ');
-  return text;
 }
 
 Failure failure_of(const RankEnd& end) {

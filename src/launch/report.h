@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <string>
 #include <string_view>
 
 namespace lockstep::launch {
@@ -16,6 +17,9 @@ enum class FailureKind : std::uint8_t {
 // What an exception stands for: errors of a group (a lost peer, ranks that disagree, a deadline)
 // are consequences, everything else is a cause.
 FailureKind kind_of(const std::exception& failure);
+
+// An exception's text in one line, without the stack frames that LibTorch appends to it.
+std::string one_line(std::string_view text);
 
 // Sends one line of text to the launcher. Returns false when there is none or it can't be reached;
 // the program then prints the text itself. Never throws, waits at most a second.

@@ -91,6 +91,9 @@ void check_writable_file(const std::string& option, const std::string& path) {
   if (fs::is_directory(path, ignored)) {
     throw UsageError(option + " " + path + ": is a folder; name a file in it");
   }
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
+    throw UsageError(option + " " + path + ": is no regular file; name one, or a new one");
+  }
   if (!fs::is_directory(folder, ignored)) {
     throw UsageError(option + " " + path + ": folder " + folder.string() +
                      " does not exist; make it first");
@@ -108,6 +111,9 @@ void check_writable_folder(const std::string& option, const std::string& path) {
   std::error_code ignored;
   while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
     nearest = nearest.parent_path();
+  }
+  if (fs::is_symlink(path, ignored) && !fs::exists(path, ignored)) {
+    throw UsageError(option + " " + path + ": is a link to nothing; choose another folder");
   }
   if (!fs::is_directory(nearest, ignored)) {
     throw UsageError(option + " " + path + ": " + nearest.string() +

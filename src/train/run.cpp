@@ -18,6 +18,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -101,6 +102,20 @@ class Run {
   }
 
   Trainer& trainer() { return trainer_; }
+
+  // A run whose loss is lost must not look like success to whoever starts the next one.
+  void check_last_loss() const {
+    const bool validated = !history_.validation.empty();
+    if (!validated && history_.losses.empty()) {
+      return;
+    }
+    const double last = validated ? history_.validation.back().loss : history_.losses.back();
+    if (!std::isfinite(last)) {
+      throw Error("training diverged: the last loss is not finite, and " +
+                  std::to_string(history_.skipped_steps) + " of " + std::to_string(options_.steps) +
+                  " steps were skipped for gradients that were not; lower --lr or raise --warmup");
+    }
+  }
 
   void finish() {
     const WeightDigests digests = digest_weights(trainer_.model(), trainer_.parallel());
@@ -248,6 +263,7 @@ int run(const Options& options, Group world, const AfterTraining& after_training
     after_training(one.trainer());
   }
   one.finish();
+  one.check_last_loss();
   return 0;
 }
 

@@ -4,11 +4,14 @@
 #include "lockstep/error.h"
 
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
+#include <unistd.h>
 
 namespace lockstep::train {
 namespace {
@@ -33,19 +36,39 @@ std::string default_folder(const Options& options) {
   return path;
 }
 
-void make_folder(const std::string& path) {
+std::string make_folder(std::string path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) {
     throw SystemError("--run " + path + ": can't be made: " + error.message());
   }
+  return path;
 }
 
 }  // namespace
 
+RunFolder::Lock::Lock(const std::string& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) {
+    throw SystemError("--run " + folder + ": can't be opened: " + std::strerror(errno));
+  }
+  // File systems without locks (some network ones) say so, and are used without.
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(descriptor_);
+    throw UsageError("--run " + folder + ": another run is writing to it; choose another folder");
+  }
+}
+
+RunFolder::Lock::~Lock() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
 RunFolder::RunFolder(const Options& options)
-    : path_(options.run_directory.empty() ? default_folder(options) : options.run_directory) {
-  make_folder(path_);
+    : path_(make_folder(options.run_directory.empty() ? default_folder(options)
+                                                      : options.run_directory)),
+      lock_(path_) {
   checkpoint::write_text(file("config.toml"), to_toml(options));
   metrics_.open(file("metrics.jsonl"), std::ios::trunc);
   if (!metrics_) {

@@ -9,13 +9,15 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::train {
 
 class RunFolder {
  public:
   // Creates the folder options.run_directory, or runs/<date>-<time>-<model>-<stage> when that is
-  // empty, and writes config.toml. Throws SystemError naming what can't be made.
+  // empty, and writes config.toml. Throws SystemError naming what can't be made, UsageError when
+  // another run is writing to the folder; it is this run's for as long as this object lives.
   explicit RunFolder(const Options& options);
 
   const std::string& path() const { return path_; }
@@ -25,7 +27,19 @@ class RunFolder {
   void add_metrics(const nlohmann::ordered_json& line);
 
  private:
+  // Holds the lock of the folder, which goes with the process whatever ends it.
+  class Lock {
+   public:
+    explicit Lock(const std::string& folder);
+    Lock(Lock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    ~Lock();
+
+   private:
+    int descriptor_;
+  };
+
   std::string path_;
+  Lock lock_;
   std::ofstream metrics_;
 };
 

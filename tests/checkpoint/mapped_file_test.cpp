@@ -4,6 +4,7 @@
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <utility>
@@ -26,6 +27,16 @@ TEST(MappedFile, StaysMappedWhenMoved) {
   MappedFile third(folder.write("third", "third"));
   third = std::move(second);
   EXPECT_EQ(text_of(third), "first");
+}
+
+TEST(MappedFile, RefusesAPipeWithoutWaitingForItsWriter) {
+  const test::TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder.path(), std::string("/dev/zero")}) {
+    EXPECT_EQ(test::error_of<SystemError>([&] { const MappedFile file(path); }),
+              path + ": is no regular file; name one");
+  }
 }
 
 TEST(MappedFile, NamesWhatCanNotBeOpened) {

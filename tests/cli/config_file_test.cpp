@@ -4,9 +4,11 @@
 #include "train/option_table.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace lockstep::cli {
@@ -52,6 +54,24 @@ TEST(ConfigFile, skips_comments_and_blank_lines_and_counts_lines) {
   EXPECT_EQ(entries[1].value, "2");
   EXPECT_EQ(entries[1].line, 5);
   EXPECT_TRUE(read_config(written("")).empty());
+}
+
+TEST(ConfigFile, what_is_no_small_regular_file_is_refused_without_waiting) {
+  const std::string pipe = ::testing::TempDir() + "config_file_test.pipe";
+  ::unlink(pipe.c_str());
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string large = ::testing::TempDir() + "config_file_test.large";
+  std::ofstream(large) << std::string((1 << 20) + 1, '#');
+  for (const std::string& path :
+       {pipe, large, std::string("/dev/zero"), std::string("/proc/self/mem"), std::string("/tmp"),
+        std::string("/nowhere")}) {
+    try {
+      read_config(path);
+      ADD_FAILURE() << path << " was read";
+    } catch (const UsageError& error) {
+      EXPECT_EQ(std::string(error.what()).find("--config " + path + ": "), 0u) << error.what();
+    }
+  }
 }
 
 TEST(ConfigFile, refusals_name_file_and_line) {

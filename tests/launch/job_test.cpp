@@ -56,6 +56,21 @@ TEST(Job, H42_the_launchers_deadline_reaches_the_ranks) {
   EXPECT_EQ(value_in(environment_of(make_job(options), 0), "LOCKSTEP_DEADLINE"), "2");
 }
 
+TEST(Job, L55_threads_of_the_environment_that_are_no_number_are_refused) {
+  for (const char* const threads : {"0", "-5", "junk", ",2", "2x"}) {
+    ::setenv("OMP_NUM_THREADS", threads, 1);
+    try {
+      make_job(two_ranks());
+      ADD_FAILURE() << threads;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("got '" + std::string(threads) + "'"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  ::unsetenv("OMP_NUM_THREADS");
+}
+
 TEST(Job, L55_threads_of_the_options_beat_the_users_environment_beats_a_share) {
   LaunchOptions options = two_ranks();
   ::unsetenv("OMP_NUM_THREADS");

@@ -34,6 +34,18 @@ RankEnd by_launcher(RankEnd end) {
   return end;
 }
 
+TEST(Outcome, signals_that_say_what_went_wrong_are_explained) {
+  for (const auto& [signal, meaning] :
+       {std::pair(SIGBUS, "SIGBUS), a file was cut short"), std::pair(SIGXFSZ, "ulimit -f"),
+        std::pair(SIGPIPE, "whoever read its output has left")}) {
+    RankEnd end;
+    end.wait_status = signal;
+    const Verdict verdict = judge(std::span(&end, 1), std::nullopt);
+    ASSERT_EQ(verdict.lines.size(), 1u);
+    EXPECT_NE(verdict.lines[0].find(meaning), std::string::npos) << verdict.lines[0];
+  }
+}
+
 TEST(Outcome, all_well_is_silent) {
   const std::vector<RankEnd> ends{end_of(0, exited(0)), end_of(1, exited(0))};
   const Verdict verdict = judge(ends, std::nullopt);

@@ -29,6 +29,14 @@ TEST(Report, everything_else_is_a_cause) {
   EXPECT_EQ(kind_of(std::runtime_error("x")), FailureKind::cause);
 }
 
+TEST(Report, an_exceptions_text_is_one_line_without_the_stack) {
+  EXPECT_EQ(one_line("expected 3 dimensions\r\ngot 2"), "expected 3 dimensions  got 2");
+  EXPECT_EQ(one_line("no memory\nException raised from alloc at alloc.cpp:127\nframe #0: main"),
+            "no memory");
+  EXPECT_EQ(one_line("no memory\nframe #0: main\nframe #1: start"), "no memory");
+  EXPECT_EQ(one_line(""), "");
+}
+
 TEST(Report, without_a_launcher_the_program_has_to_print) {
   ::unsetenv("LOCKSTEP_CONTROL");
   EXPECT_FALSE(report_failure(FailureKind::cause, "nobody hears"));

@@ -100,9 +100,14 @@ TEST_F(Check, outputs_can_be_written) {
   EXPECT_NE(refusal().find("make it first"), std::string::npos);
   options_.report = folder_.string();
   EXPECT_NE(refusal().find("name a file in it"), std::string::npos);
+  options_.report = "/dev/null";
+  EXPECT_NE(refusal().find("is no regular file"), std::string::npos);
   options_.report.clear();
   options_.run_directory = options_.data + "/below";
   EXPECT_NE(refusal().find("is a file"), std::string::npos);
+  options_.run_directory = (folder_ / "link").string();
+  std::filesystem::create_symlink("nowhere", options_.run_directory);
+  EXPECT_NE(refusal().find("is a link to nothing"), std::string::npos);
 }
 
 TEST(Options, warmup_defaults_to_a_tenth_of_the_steps_but_at_most_100) {

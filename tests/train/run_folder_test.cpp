@@ -35,6 +35,18 @@ TEST(RunFolder, StartsMetricsAfresh) {
   EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")), "");
 }
 
+TEST(RunFolder, BelongsToOneRunAtATime) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.path();
+  {
+    const RunFolder first(options);
+    EXPECT_EQ(test::error_of<UsageError>([&] { const RunFolder second(options); }),
+              "--run " + folder.path() + ": another run is writing to it; choose another folder");
+  }
+  const RunFolder later(options);
+}
+
 TEST(RunFolder, NamesItselfAfterDateModelAndStage) {
   const TemporaryFolder folder;
   const auto before = std::filesystem::current_path();

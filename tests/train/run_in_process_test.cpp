@@ -17,8 +17,8 @@ namespace {
 // Two ranks train two steps into `folder`/run; `change` is then called with each rank.
 std::vector<test::RankResult> run_two_ranks(const test::TemporaryFolder& folder,
                                             PrecisionName precision,
-                                            const std::function<void(Trainer&, int)>& change) {
-  Options options;
+                                            const std::function<void(Trainer&, int)>& change,
+                                            Options options = {}) {
   options.data = folder.write("text", std::string(20'000, 'a'));
   options.run_directory = folder.file("run");
   options.precision = precision;
@@ -57,6 +57,19 @@ TEST(Run, TheSameRunWithoutTheFlipEndsWell) {
   for (const auto& result : run_two_ranks(folder, PrecisionName::f32, [](Trainer&, int) {})) {
     EXPECT_EQ(result.error, "");
     EXPECT_EQ(result.values, std::vector<double>{0.0});
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.file("run/report.json")));
+}
+
+TEST(Run, ALossThatIsLostFailsTheRunAndLeavesItsReport) {
+  const test::TemporaryFolder folder;
+  Options options;
+  options.learning_rate = 1e30;
+  options.warmup = 0;
+  for (const auto& result : run_two_ranks(
+           folder, PrecisionName::f32, [](Trainer&, int) {}, options)) {
+    EXPECT_EQ(result.error.find("training diverged: the last loss is not finite"), 0u)
+        << result.error;
   }
   EXPECT_TRUE(std::filesystem::exists(folder.file("run/report.json")));
 }

@@ -1,0 +1,10 @@
+// What a command printed, and whether it got out.
+#pragma once
+
+namespace lockstep::cli {
+
+// Hands what was printed to the kernel. Throws SystemError when any of it could not be written: a
+// full disk must not look like success. A closed standard output is one that nobody wants.
+void finish_output();
+
+}  // namespace lockstep::cli
