@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kPatience(60);  // LibTorch's libraries load slow
 TEST(LockstepTrain, bad_words_end_with_2_and_one_line) {
   StartedProgram alone({LOCKSTEP_TRAIN_PROGRAM});
   EXPECT_EQ(alone.wait(kPatience), 2);
-  EXPECT_NE(alone.error().find("expected train, generate or export"), std::string::npos) << alone.error();
+  EXPECT_NE(alone.error().find("expected train, generate or export"), std::string::npos)
+      << alone.error();
   StartedProgram option({LOCKSTEP_TRAIN_PROGRAM, "train", "--stpes", "3"});
   EXPECT_EQ(option.wait(kPatience), 2);
   EXPECT_EQ(lines_of(option.error()).size(), 1u);
