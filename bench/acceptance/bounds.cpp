@@ -83,6 +83,10 @@ Bound memory_bound(const std::string& precision) {
   return {"gpt2-124m " + precision + " 1x128: memory / (ledger + activations)", 0.97, 1.03};
 }
 
+Bound tokenize_bound() {
+  return {.text = "100 MB with GPT-2's tokenizer: lockstep / tiktoken", .least = 0, .most = 1};
+}
+
 std::vector<std::vector<std::string>> rows_of(const std::vector<Judgement>& judgements) {
   std::vector<std::vector<std::string>> rows{{"bound", "limit", "value", "verdict"}};
   for (const Judgement& judgement : judgements) {

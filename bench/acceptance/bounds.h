@@ -42,6 +42,9 @@ std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
 // Measured memory against ledger + activations.
 Bound memory_bound(const std::string& precision);
 
+// Our time for tokenising against tiktoken's.
+Bound tokenize_bound();
+
 // Rows for a table: bound, limit, value, verdict. Heads included.
 std::vector<std::vector<std::string>> rows_of(const std::vector<Judgement>& judgements);
 

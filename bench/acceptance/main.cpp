@@ -5,6 +5,7 @@
 #include "bench/common/machine.h"
 #include "bench/common/program.h"
 #include "bench/common/table.h"
+#include "bench/tokenize/measure.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
@@ -38,6 +39,17 @@ Judgement judge_memory(const std::string& precision) {
   return judgement;
 }
 
+Judgement judge_tokenizing(const std::string& python) {
+  Judgement judgement{.bound = tokenize_bound(), .value = std::nullopt, .failure = {}};
+  try {
+    const TokenizeOptions options{.print = {}, .threads = this_machine().cores, .python = python};
+    judgement.value = measure_tokenizing(options, [](const TokenizeRound&) {}).ratio;
+  } catch (const std::exception& failure) {
+    judgement.failure = failure.what();
+  }
+  return judgement;
+}
+
 int run(std::span<const std::string> words) {
   const AcceptanceOptions options = parse_acceptance(words);
   if (!options.print.empty()) {
@@ -51,6 +63,7 @@ int run(std::span<const std::string> words) {
   for (const char* precision : {"f32", "bf16"}) {
     judgements.push_back(judge_memory(precision));
   }
+  judgements.push_back(judge_tokenizing(options.python));
   const auto missed = std::ranges::count_if(
       judgements, [](const Judgement& judgement) { return !holds(judgement); });
   std::printf("%s\n%s%zu bounds, %lld missed\n", describe(this_machine()).c_str(),

@@ -3,7 +3,7 @@
 #include "bench/common/program.h"
 #include "bench/train/rank_options.h"
 #include "checkpoint/pending_file.h"
-#include "data/tokens.h"
+#include "data/byte_tokenizer.h"
 #include "lockstep/error.h"
 #include "lockstep/group.h"
 #include "lockstep/parallel.h"

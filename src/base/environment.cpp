@@ -28,6 +28,8 @@ constexpr std::array kTable{
     Variable{"XDG_CACHE_HOME", "user", "base of the default cache folder"},
     Variable{"HOME", "user", "base of the default cache folder when XDG_CACHE_HOME is unset"},
     Variable{"LOCKSTEP_TEXT", "user", "the file that --data text means (default: set-up's plays)"},
+    Variable{"LOCKSTEP_GPT2", "user",
+             "folder of encoder.json and vocab.bpe for --tokenizer gpt2 (default: set-up's)"},
     Variable{"PATH", "user", "where `lockstep launch` looks for a program without a slash"},
     Variable{"NO_COLOR", "user", "set: no colours on a terminal"},
     Variable{"TORCHELASTIC_RUN_ID", "torchrun", "names the job, with MASTER_PORT"},

@@ -17,12 +17,13 @@ constexpr const char* kHelp =
     "\n"
     "  collectives   How fast are the collectives, against the floor of bytes they must move?\n"
     "  train         What does a training step cost, against every rank training alone?\n"
+    "  tokenize      Is our tokenizer as right as tiktoken, and how much faster?\n"
     "  acceptance    Does this machine hold every bound that the project promises?\n";
 
 }  // namespace
 
 int run_bench(Words arguments) {
-  const std::vector<std::string> questions{"collectives", "train", "acceptance"};
+  const std::vector<std::string> questions{"collectives", "train", "tokenize", "acceptance"};
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "--help" || first == "-h") {
     std::fputs(kHelp, stdout);
@@ -34,7 +35,8 @@ int run_bench(Words arguments) {
   }
   if (std::ranges::find(questions, first) == questions.end()) {
     throw UsageError((first.empty() ? "which bench?" : first + ": no such bench") +
-                     suggestion(first, questions) + "; use collectives, train or acceptance");
+                     suggestion(first, questions) +
+                     "; use collectives, train, tokenize or acceptance");
   }
   become_sibling("lockstep-bench-" + first, {arguments.begin() + 1, arguments.end()});
 }

@@ -15,6 +15,11 @@ struct TextSource {
   std::string path;  // absolute
   std::int64_t bytes = 0;
   std::int64_t modified_ns = 0;  // its modification time since the epoch
+  // Hash of its content where it is small, else of pieces spread over it: an edit that hides from
+  // size and time may show here.
+  std::uint64_t sample = 0;
+
+  friend bool operator==(const TextSource&, const TextSource&) = default;
 };
 
 // Throws UsageError, one line naming the file: missing, a folder, unreadable, empty.

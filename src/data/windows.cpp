@@ -5,13 +5,12 @@
 
 namespace lockstep::data {
 
-Split split(std::span<const std::uint8_t> tokens) {
+Split split(const TokenSpan& tokens) {
   const std::size_t validation = tokens.size() / 10;
   return {tokens.first(tokens.size() - validation), tokens.last(validation)};
 }
 
-Windows::Windows(std::span<const std::uint8_t> tokens, std::int64_t sequence,
-                 const std::string& part)
+Windows::Windows(const TokenSpan& tokens, std::int64_t sequence, const std::string& part)
     : tokens_(tokens), sequence_(sequence) {
   LOCKSTEP_INVARIANT(sequence, >=, 1);
   const auto held = static_cast<std::int64_t>(tokens.size());
@@ -24,7 +23,7 @@ Windows::Windows(std::span<const std::uint8_t> tokens, std::int64_t sequence,
   count_ = (held - 1) / sequence;
 }
 
-std::span<const std::uint8_t> Windows::window(std::int64_t i) const {
+TokenSpan Windows::window(std::int64_t i) const {
   LOCKSTEP_INVARIANT(i, >=, 0);
   LOCKSTEP_INVARIANT(i, <, count_);
   return tokens_.subspan(static_cast<std::size_t>(i * sequence_),

@@ -10,7 +10,7 @@ Batch make_batch(const data::Windows& windows, std::span<const std::int64_t> cho
   const torch::Tensor both = torch::empty({count, length}, torch::kInt64);  // [B, T+1]
   auto* row = both.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t window : chosen) {
-    row = std::ranges::copy(windows.window(window), row).out;
+    windows.window(window).visit([&](auto ids) { row = std::ranges::copy(ids, row).out; });
   }
   return {both.narrow(1, 0, length - 1), both.narrow(1, 1, length - 1)};
 }

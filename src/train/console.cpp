@@ -155,6 +155,31 @@ void Console::header(const Header& header) {
         line_of("run folder", header.run_folder));
 }
 
+void Console::show_live(const std::string& text, double done) {
+  print(
+      std::string("\r").append(live_line(text, done, terminal_columns(stream_))).append("\x1b[K"));
+  live_line_ = true;
+}
+
+void Console::tokenising(std::int64_t done_bytes, std::int64_t total_bytes) {
+  const auto now = Clock::now();
+  const bool finished = done_bytes == total_bytes;
+  if (!tokenising_since_) {
+    tokenising_since_ = shown_ = now;
+  }
+  const double seconds = std::chrono::duration<double>(now - *tokenising_since_).count();
+  if (finished) {
+    end_live_line();
+    print(line_of("tokenised", bytes_text(total_bytes) + " in " + duration_text(seconds)));
+  } else if (now - shown_ >= (terminal_ ? Clock::duration(kLiveEvery) : kLineEvery)) {
+    shown_ = now;
+    const std::string text = bytes_text(done_bytes) + " of " + bytes_text(total_bytes);
+    terminal_ ? show_live("tokenising " + text,
+                          static_cast<double>(done_bytes) / static_cast<double>(total_bytes))
+              : print(line_of("tokenising", text));
+  }
+}
+
 bool Console::due(std::int64_t done, const Options& options) {
   const auto now = Clock::now();
   if (done == 1) {
@@ -175,14 +200,10 @@ void Console::step(const StepResult& step, const Options& options) {
   const double per_step = done > 1 ? elapsed / static_cast<double>(done - 1) : step.ms / 1e3;
   const std::string text = step_text(step, options, per_step);
   if (terminal_) {
-    const double share = static_cast<double>(done) / static_cast<double>(options.steps);
-    print(std::string("\r")
-              .append(live_line(text, share, terminal_columns(stream_)))
-              .append("\x1b[K"));
+    show_live(text, static_cast<double>(done) / static_cast<double>(options.steps));
   } else {
     print(text + "\n");
   }
-  live_line_ = terminal_;
   if (done == options.steps) {
     end_live_line();
   }

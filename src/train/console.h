@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace lockstep::train {
@@ -28,6 +29,8 @@ class Console {
 
   void header(const Header& header);
   void note(const std::string& line);
+  // How many of a text's bytes are tokenised; more than once, the last time with all of them.
+  void tokenising(std::int64_t done_bytes, std::int64_t total_bytes);
   void step(const StepResult& step, const Options& options);
   void validation(const ValidationPoint& point);
 
@@ -35,12 +38,14 @@ class Console {
   using Clock = std::chrono::steady_clock;
   void print(const std::string& text);
   void end_live_line();
+  void show_live(const std::string& text, double done);
   // Whether the step with number `done` (from 1) is to be shown now.
   bool due(std::int64_t done, const Options& options);
 
   std::FILE* stream_;
   bool terminal_;
   bool live_line_ = false;
+  std::optional<Clock::time_point> tokenising_since_;
   Clock::time_point first_step_{};
   Clock::time_point shown_{};
 };

@@ -1,6 +1,6 @@
 #include "train/generate.h"
 
-#include "data/tokens.h"
+#include "lockstep/error.h"
 #include "models/configuration_file.h"
 #include "models/registry.h"
 #include "train/weights.h"
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <vector>
@@ -15,21 +16,21 @@
 namespace lockstep::train {
 namespace {
 
-// The logits of the byte behind `text`: [kByteVocabulary], in fp32. Rows of the model beyond the
+// The logits of the token behind `seen`: [vocabulary], in fp32. Rows of the model beyond the
 // tokenizer's vocabulary mean nothing here.
-std::vector<double> next_logits(models::LanguageModel& model, std::string_view seen) {
+std::vector<double> next_logits(models::LanguageModel& model, std::span<const data::TokenId> seen,
+                                std::int64_t vocabulary) {
   const auto length = static_cast<std::int64_t>(seen.size());
   const torch::Tensor tokens = torch::empty({1, length}, torch::kInt64);  // [1, T]
-  std::ranges::transform(seen, tokens.mutable_data_ptr<std::int64_t>(),
-                         [](char byte) { return static_cast<unsigned char>(byte); });
+  std::ranges::copy(seen, tokens.mutable_data_ptr<std::int64_t>());
   const torch::Tensor last = model.forward(tokens)
                                  .select(1, length - 1)
                                  .select(0, 0)
-                                 .narrow(0, 0, data::kByteVocabulary)
+                                 .narrow(0, 0, vocabulary)
                                  .to(torch::kFloat64)
                                  .contiguous();
   const double* values = last.const_data_ptr<double>();
-  return {values, values + data::kByteVocabulary};
+  return {values, values + vocabulary};
 }
 
 // An index drawn with probability proportional to exp(logit / temperature).
@@ -93,23 +94,40 @@ std::string escaped(char byte) {
   return text;
 }
 
+// The tokenizer that the weights were trained with; of a file the run folder has a copy.
+std::shared_ptr<const data::Tokenizer> tokenizer_of(const std::string& run_directory,
+                                                    const WeightsOrigin& origin) {
+  const std::string own = run_directory + "/tokenizer.json";
+  const std::string spec = std::filesystem::exists(own) ? own : origin.tokenizer;
+  auto tokenizer = data::open_tokenizer(spec);
+  if (tokenizer->identity() != origin.tokenizer_identity) {
+    throw UsageError("--run " + run_directory + ": was trained with another state of " + spec +
+                     "; put that state back");
+  }
+  return tokenizer;
+}
+
 }  // namespace
 
-std::string sample_text(models::LanguageModel& model, std::string_view prompt,
-                        const Sampling& sampling) {
+std::string sample_text(models::LanguageModel& model, const data::Tokenizer& tokenizer,
+                        std::string_view prompt, const Sampling& sampling) {
   const torch::NoGradGuard no_gradients;
   const bool was_training = model.is_training();
   model.eval();
   std::mt19937_64 random(sampling.seed);
-  const std::string start(prompt.empty() ? std::string_view("\n") : prompt);
-  std::string text = start;
+  std::vector<data::TokenId> ids = tokenizer.encode(prompt.empty() ? "\n" : prompt);
+  std::string text;
   const auto window = static_cast<std::size_t>(std::min(sampling.window, model.facts().context));
-  for (std::int64_t i = 0; i < sampling.bytes; ++i) {
-    const auto seen = std::string_view(text).substr(text.size() - std::min(text.size(), window));
-    text += static_cast<char>(draw(next_logits(model, seen), sampling.temperature, random));
+  const auto wanted = static_cast<std::size_t>(sampling.bytes);
+  // A token may stand for no bytes at all, so their number is bounded too.
+  for (std::size_t drawn = 0; drawn < wanted && text.size() < wanted; ++drawn) {
+    const auto seen = std::span(ids).last(std::min(ids.size(), window));
+    const auto logits = next_logits(model, seen, tokenizer.vocabulary());
+    ids.push_back(static_cast<data::TokenId>(draw(logits, sampling.temperature, random)));
+    text += tokenizer.decode(std::span(ids).last(1));
   }
   model.train(was_training);
-  return text.substr(start.size());
+  return text;
 }
 
 std::string printable(std::string_view bytes) {
@@ -132,10 +150,11 @@ std::string printable(std::string_view bytes) {
 int generate(const GenerateOptions& options) {
   const checkpoint::SafetensorsFile file = open_weights(options.run_directory);
   const WeightsOrigin origin = origin_of(file);
+  const auto tokenizer = tokenizer_of(options.run_directory, origin);
   const std::shared_ptr<models::LanguageModel> model =
       models::make_model(models::parse_configuration(origin.configuration, file.path()));
   load_weights(file, *model);
-  const std::string text = sample_text(*model, options.prompt,
+  const std::string text = sample_text(*model, *tokenizer, options.prompt,
                                        {.bytes = options.bytes,
                                         .temperature = options.temperature,
                                         .seed = options.seed,

@@ -214,7 +214,9 @@ void add_model_and_data(Fields& fields) {
   fields.push_back(text("data", "FILE",
                         "Text to train on; 'text' is the plays that set-up prepares (text)",
                         &Options::data));
-  fields.push_back(only("tokenizer", "How text becomes tokens (bytes)", {"bytes"}, {"gpt2"}));
+  fields.push_back(text("tokenizer", "bytes|gpt2|FILE",
+                        "How text becomes tokens; FILE is a Hugging Face tokenizer.json (bytes)",
+                        &Options::tokenizer));
 }
 
 void add_steps(Fields& fields) {

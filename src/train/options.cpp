@@ -2,6 +2,7 @@
 
 #include "base/range.h"
 #include "data/text_source.h"
+#include "data/tokenizer.h"
 #include "lockstep/error.h"
 #include "models/catalogue.h"
 #include "train/option_table.h"
@@ -75,6 +76,9 @@ void check_reproducible(const Options& options) {
 
 void check_data(const Options& options) {
   const data::TextSource source = data::inspect(data::resolve(options.data));
+  if (options.tokenizer != "bytes") {
+    return;  // how many tokens there are shows only once the text is encoded
+  }
   // The last tenth is for validation; a sequence predicts the token behind it too.
   const std::int64_t training = source.bytes - source.bytes / 10;
   if (training <= options.sequence) {
@@ -144,6 +148,7 @@ void check(const Options& options) {
   check_stage(options);
   check_batch(options);
   check_reproducible(options);
+  data::check_tokenizer(options.tokenizer);
   check_data(options);
   if (!options.report.empty()) {
     check_writable_file("--report", options.report);

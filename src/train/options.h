@@ -14,6 +14,7 @@ enum class PrecisionName : std::uint8_t { f32, bf16 };
 struct Options {
   std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
   std::string data = "text";        // a file, or "text" for the plays that set-up prepared
+  std::string tokenizer = "bytes";  // as data/tokenizer.h opens it
   StageName stage = StageName::ddp;
   PrecisionName precision = PrecisionName::f32;
   int ranks = 1;

@@ -1,7 +1,9 @@
 #include "train/run.h"
 
 #include "base/environment.h"
+#include "checkpoint/mapped_file.h"
 #include "checkpoint/pending_file.h"
+#include "data/byte_tokenizer.h"
 #include "lockstep/error.h"
 #include "models/registry.h"
 #include "train/console.h"
@@ -19,6 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -28,12 +31,6 @@ namespace {
 
 // A little below 1: what a small model finds unlikely is mostly wrong.
 constexpr double kSampleTemperature = 0.8;
-
-// What rank 0 shows and keeps.
-struct Output {
-  RunFolder folder;
-  Console console;
-};
 
 int choose_threads(const Options& options, int ranks) {
   if (options.threads) {
@@ -78,12 +75,15 @@ class Run {
         threads_(choose_threads(options, world.size())),
         memory_(measure_baseline(options)),
         records_(std::move(*world.split(0, world.rank()))),
-        trainer_(options, world),
-        origin_{options.model, options.sequence,
-                models::configuration_text(options.model, trainer_.model().configuration())},
-        output_(world.rank() == 0
-                    ? std::optional<Output>(Output{RunFolder(options), Console(stdout)})
-                    : std::nullopt) {}
+        console_(world.rank() == 0 ? std::optional<Console>(stdout) : std::nullopt),
+        trainer_(options, world, tokenising_shown()),
+        origin_{.model = options.model,
+                .sequence = options.sequence,
+                .configuration =
+                    models::configuration_text(options.model, trainer_.model().configuration()),
+                .tokenizer = trainer_.tokenizer().spec(),
+                .tokenizer_identity = trainer_.tokenizer().identity()},
+        folder_(world.rank() == 0 ? std::optional<RunFolder>(options) : std::nullopt) {}
 
   void train() {
     show_header();
@@ -121,13 +121,14 @@ class Run {
     const WeightDigests digests = digest_weights(trainer_.model(), trainer_.parallel());
     verify_replicas(records_, digests);
     const Report report = make_report(hex(digests.weights));
-    if (!output_) {
+    if (!folder_) {
       return;
     }
-    save_weights(output_->folder.file("weights.safetensors"), origin_, trainer_.model(),
+    keep_tokenizer();
+    save_weights(folder_->file("weights.safetensors"), origin_, trainer_.model(),
                  trainer_.parallel());
     const std::string text = report_json(report).dump(1) + "\n";
-    checkpoint::write_text(output_->folder.file("report.json"), text);
+    checkpoint::write_text(folder_->file("report.json"), text);
     if (!options_.report.empty()) {
       checkpoint::write_text(options_.report, text);
     }
@@ -135,6 +136,21 @@ class Run {
   }
 
  private:
+  // Of a file the run keeps a copy, so that its text can be read wherever the file has gone.
+  void keep_tokenizer() {
+    const std::string copy = folder_->file("tokenizer.json");
+    std::filesystem::remove(copy);  // an earlier run's in the same folder
+    if (std::filesystem::path(origin_.tokenizer).is_absolute()) {
+      const checkpoint::MappedFile file(origin_.tokenizer);
+      checkpoint::write_text(
+          copy, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    }
+  }
+
+  OnTokenising tokenising_shown() {
+    return [this](std::int64_t done, std::int64_t total) { console_->tokenising(done, total); };
+  }
+
   // Memory is looked at in the second step, when the first has set everything up.
   bool samples_memory() const {
     return trainer_.steps_done() == std::min<std::int64_t>(1, options_.steps - 1);
@@ -162,9 +178,9 @@ class Run {
     mine_.received += step.traffic.received;
     mine_.collectives += step.traffic.collectives;
     mine_.forwards += step.forwards;
-    if (output_) {
-      output_->folder.add_metrics(metrics_line(step, tokens_per_step(options_)));
-      output_->console.step(step, options_);
+    if (folder_) {
+      folder_->add_metrics(metrics_line(step, tokens_per_step(options_)));
+      console_->step(step, options_);
     }
   }
 
@@ -174,9 +190,9 @@ class Run {
     }
     const ValidationPoint point{trainer_.steps_done(), trainer_.validate(records_)};
     history_.validation.push_back(point);
-    if (output_) {
-      output_->folder.add_metrics({{"step", point.step}, {"eval/loss", point.loss}});
-      output_->console.validation(point);
+    if (folder_) {
+      folder_->add_metrics({{"step", point.step}, {"eval/loss", point.loss}});
+      console_->validation(point);
     }
   }
 
@@ -207,47 +223,46 @@ class Run {
   }
 
   void show_header() {
-    if (!output_) {
+    if (!folder_) {
       return;
     }
     if (const auto& note = trainer_.tokens().note()) {
-      output_->console.note(*note);
+      console_->note(*note);
     }
     const data::Split split = data::split(trainer_.tokens().ids());
-    output_->console.header(
-        {.options = options_,
-         .threads = threads_,
-         .parameters = trainer_.model().facts().parameters,
-         .training_tokens = static_cast<std::int64_t>(split.training.size()),
-         .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
-         .predicted = predict(trainer_.model(), options_),
-         .run_folder = output_->folder.path()});
+    console_->header({.options = options_,
+                      .threads = threads_,
+                      .parameters = trainer_.model().facts().parameters,
+                      .training_tokens = static_cast<std::int64_t>(split.training.size()),
+                      .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
+                      .predicted = predict(trainer_.model(), options_),
+                      .run_folder = folder_->path()});
   }
 
   void show_outcome(const Report& report) {
-    Console& console = output_->console;
     if (options_.sample_bytes > 0) {
-      const std::string text = sample_text(trainer_.model(), "",
+      const std::string text = sample_text(trainer_.model(), trainer_.tokenizer(), "",
                                            {.bytes = options_.sample_bytes,
                                             .temperature = kSampleTemperature,
                                             .seed = static_cast<std::uint64_t>(options_.seed),
                                             .window = options_.sequence});
-      console.note("\nsample:\n" + printable(text) + "\n");
+      console_->note("\nsample:\n" + printable(text) + "\n");
     }
-    console.note("weights     sha256 " + report.weights_sha256 +
-                 (options_.ranks > 1
-                      ? ", bit-identical on all " + std::to_string(options_.ranks) + " ranks"
-                      : ""));
-    console.note("files in    " + output_->folder.path());
+    console_->note("weights     sha256 " + report.weights_sha256 +
+                   (options_.ranks > 1
+                        ? ", bit-identical on all " + std::to_string(options_.ranks) + " ranks"
+                        : ""));
+    console_->note("files in    " + folder_->path());
   }
 
   Options options_;
   int threads_;
   MemoryWatch memory_;
-  Group records_;  // what is not the engine's goes here
+  Group records_;                   // what is not the engine's goes here
+  std::optional<Console> console_;  // of rank 0, as is the folder
   Trainer trainer_;
   WeightsOrigin origin_;
-  std::optional<Output> output_;  // made last: data that can't be trained on leaves no folder
+  std::optional<RunFolder> folder_;  // made last: data that can't be trained on leaves no folder
   History history_;
   RankRecord mine_;
 };

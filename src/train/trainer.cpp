@@ -5,6 +5,7 @@
 #include "lockstep/error.h"
 #include "models/hugging_face.h"
 #include "models/registry.h"
+#include "train/machine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -20,16 +21,23 @@ double ms_since(Clock::time_point start) {
 }
 
 // Rank 0 writes the cache that the others then read; a bad file is an error on every rank.
-data::Tokens open_tokens(const Options& options, Group& world) {
+data::Tokens open_tokens(const Options& options, Group& world, const data::Tokenizer& tokenizer,
+                         const OnTokenising& on_tokenising) {
   const data::TextSource source = data::inspect(data::resolve(options.data));
   const std::string folder = environment::cache_directory();
+  data::EncodeOptions encoding{.threads = available_cores()};
   if (world.rank() == 0) {
-    data::Tokens tokens = data::Tokens::open(source, folder);
+    if (on_tokenising) {
+      encoding.on_progress = [&](std::int64_t done) { on_tokenising(done, source.bytes); };
+    }
+    data::Tokens tokens = data::Tokens::open(source, folder, tokenizer, encoding);
     world.barrier({.name = "token cache"});
     return tokens;
   }
   world.barrier({.name = "token cache"});
-  return data::Tokens::open(source, folder);
+  // They encode only where there is no cache, and then all at once.
+  encoding.threads = std::max(1, encoding.threads / world.size());
+  return data::Tokens::open(source, folder, tokenizer, encoding);
 }
 
 std::optional<data::Windows> validation_windows(const Options& options, const data::Split& split) {
@@ -39,8 +47,8 @@ std::optional<data::Windows> validation_windows(const Options& options, const da
   return data::Windows(split.validation, options.sequence, "validation");
 }
 
-std::shared_ptr<models::LanguageModel> make_model(const Options& options) {
-  models::ModelConfig config = models::config_of(options.model, data::kByteVocabulary);
+std::shared_ptr<models::LanguageModel> make_model(const Options& options, std::int64_t vocabulary) {
+  models::ModelConfig config = models::config_of(options.model, vocabulary);
   const std::int64_t context = models::facts_of(config).context;
   if (options.sequence > context) {
     throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
@@ -70,10 +78,11 @@ ParallelOptions engine_options(const Options& options) {
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, Group& world)
+Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising)
     : options_(options),
       world_(world),
-      tokens_(open_tokens(options, world)),
+      tokenizer_(data::open_tokenizer(options.tokenizer)),
+      tokens_(open_tokens(options, world, *tokenizer_, on_tokenising)),
       split_(data::split(tokens_.ids())),
       training_(split_.training, options.sequence, "training"),
       validation_(validation_windows(options, split_)),
@@ -81,7 +90,7 @@ Trainer::Trainer(const Options& options, Group& world)
              .leaves = options.leaves(),
              .micro_batch = options.micro_batch},
             static_cast<std::uint64_t>(options.seed)),
-      model_(make_model(options)),
+      model_(make_model(options, tokenizer_->vocabulary())),
       parallel_(model_, world, engine_options(options)),
       optimizer_(parallel_.adamw({.lr = options.learning_rate,
                                   .weight_decay = options.weight_decay,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/leaf_grid.h"
+#include "data/tokenizer.h"
 #include "data/tokens.h"
 #include "data/windows.h"
 #include "lockstep/group.h"
@@ -35,12 +36,15 @@ struct StepResult {
 enum class Moment : std::uint8_t { before_forward, after_forward, after_backward };
 using OnMoment = std::function<void(Moment)>;
 
+// How much of the text is tokenised; only on rank 0, and only where no cache has the tokens.
+using OnTokenising = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
+
 // Collective in its construction, step() and validate(): all ranks do the same.
 class Trainer {
  public:
   // `world` must outlive the Trainer and is the engine's alone meanwhile. Throws UsageError for
   // data or a model that can't be trained as asked.
-  Trainer(const Options& options, Group& world);
+  Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising = {});
 
   // Runs the next step.
   StepResult step(const OnMoment& on_moment = {});
@@ -53,11 +57,13 @@ class Trainer {
 
   models::LanguageModel& model() { return *model_; }
   Parallel& parallel() { return parallel_; }
+  const data::Tokenizer& tokenizer() const { return *tokenizer_; }
   const data::Tokens& tokens() const { return tokens_; }
 
  private:
   Options options_;
   Group& world_;
+  std::shared_ptr<const data::Tokenizer> tokenizer_;
   data::Tokens tokens_;
   data::Split split_;
   data::Windows training_;

@@ -5,10 +5,12 @@
 #include "lockstep/error.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,8 @@ namespace {
 constexpr const char* kModelKey = "model";
 constexpr const char* kSequenceKey = "sequence";
 constexpr const char* kConfigurationKey = "configuration";
+constexpr const char* kTokenizerKey = "tokenizer";
+constexpr const char* kTokenizerIdentityKey = "tokenizer_identity";
 
 using ByName = std::map<std::string, torch::Tensor>;  // std::string compares bytewise
 
@@ -47,6 +51,13 @@ Digest digest_of(const ByName& tensors) {
     hash.update(tensor.const_data_ptr(), tensor.nbytes());
   }
   return hash.finish();
+}
+
+std::optional<std::uint64_t> identity_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole ? std::optional(number) : std::nullopt;
 }
 
 bool all_f32(const ByName& tensors) {
@@ -123,11 +134,14 @@ void save_weights(const std::string& path, const WeightsOrigin& origin, torch::n
     LOCKSTEP_INVARIANT(tensor.element_size(), ==, 4);
     tensors.push_back({name, Dtype::f32, tensor.sizes().vec(), tensor.const_data_ptr()});
   }
-  checkpoint::write_safetensors(path, std::move(tensors),
-                                {{"format", "pt"},
-                                 {kModelKey, origin.model},
-                                 {kSequenceKey, std::to_string(origin.sequence)},
-                                 {kConfigurationKey, origin.configuration}});
+  checkpoint::write_safetensors(
+      path, std::move(tensors),
+      {{"format", "pt"},
+       {kModelKey, origin.model},
+       {kSequenceKey, std::to_string(origin.sequence)},
+       {kConfigurationKey, origin.configuration},
+       {kTokenizerKey, origin.tokenizer},
+       {kTokenizerIdentityKey, std::to_string(origin.tokenizer_identity)}});
 }
 
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {
@@ -141,18 +155,21 @@ checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {
 }
 
 WeightsOrigin origin_of(const checkpoint::SafetensorsFile& file) {
-  const auto model = file.metadata().find(kModelKey);
-  const auto sequence = file.metadata().find(kSequenceKey);
-  const auto configuration = file.metadata().find(kConfigurationKey);
-  const auto end = file.metadata().end();
-  const bool complete = model != end && sequence != end && configuration != end;
-  const auto tokens = complete ? quantity::whole(sequence->second) : std::nullopt;
-  if (!tokens || *tokens < 1) {
+  const auto text = [&](const char* key) {
+    const auto found = file.metadata().find(key);
+    return found == file.metadata().end() ? std::string() : found->second;
+  };
+  const auto sequence = quantity::whole(text(kSequenceKey));
+  const auto identity = identity_of(text(kTokenizerIdentityKey));
+  const WeightsOrigin origin{text(kModelKey), sequence.value_or(0), text(kConfigurationKey),
+                             text(kTokenizerKey), identity.value_or(0)};
+  if (origin.model.empty() || origin.sequence < 1 || origin.configuration.empty() ||
+      origin.tokenizer.empty() || !identity) {
     throw UsageError(file.path() +
                      ": does not say of which model it is and how it was trained; expected a file "
                      "that lockstep train wrote");
   }
-  return {model->second, *tokens, configuration->second};
+  return origin;
 }
 
 void load_weights(const checkpoint::SafetensorsFile& file, torch::nn::Module& model) {

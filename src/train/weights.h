@@ -34,6 +34,8 @@ struct WeightsOrigin {
   std::string model;          // its name or folder in models/catalogue.h
   std::int64_t sequence = 0;  // tokens of the sequences it was trained on
   std::string configuration;  // its config.json
+  std::string tokenizer;      // its spec()
+  std::uint64_t tokenizer_identity = 0;
 };
 
 // Writes the full fp32 weights by name as safetensors. Throws SystemError naming the file.

@@ -52,10 +52,22 @@ TEST(BenchPrograms, collectives_print_machine_date_and_a_table) {
   EXPECT_TRUE(lines[3].starts_with("all_gather")) << lines[3];
 }
 
+TEST(BenchPrograms, tokenize_compares_with_tiktoken_and_prints_the_ratio) {
+  StartedProgram program(
+      bench({"tokenize", "--bytes", "300KB", "--rounds", "1", "--threads", "2"}));
+  ASSERT_EQ(program.wait(std::chrono::seconds(100)), 0) << program.error();
+  const auto lines = lines_of(program.output());
+  ASSERT_EQ(lines.size(), 5u) << program.output();
+  EXPECT_NE(lines[1].find("tokens, all equal; 2 threads"), std::string::npos) << lines[1];
+  EXPECT_TRUE(lines[4].starts_with("ratio ")) << lines[4];
+}
+
 TEST(BenchPrograms, bad_command_lines_end_with_2_and_one_line) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"collectives", "--ranks", "1"},
                                              {"collectives", "--peers"},
+                                             {"tokenize", "--rounds", "0"},
+                                             {"tokenize", "--python", "/nowhere"},
                                              {"train", "--stages", "zero1"},
                                              {"train", "--sweep", "bucket"},
                                              {"acceptance", "--area", "plan"},

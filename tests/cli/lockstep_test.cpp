@@ -77,7 +77,7 @@ std::vector<BadLine> bad_commands() {
       {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
       {{"dash"}, "lockstep dash", "not built yet"},
       {{"doctor", "--flight", "x"}, "lockstep doctor", "not built yet"},
-      {{"bench"}, "lockstep bench", "collectives, train or acceptance"},
+      {{"bench"}, "lockstep bench", "collectives, train, tokenize or acceptance"},
       {{"bench", "colectives"}, "colectives", "did you mean collectives?"},
       {{"generate"}, "--run", "finished lockstep train"},
       {{"generate", "--run", "/no/such"}, "--run", "run folder of a finished"},
@@ -134,6 +134,7 @@ std::vector<BadLine> bad_values() {
       {train({"--stage", "zero4"}), "--stage", "single or ddp"},
       {train({"--reproducible=3"}), "--reproducible", "true or false"},
       {train({"--data", ""}), "--data", "a name or path"},
+      {train({"--tokenizer", "vocab.json"}), "--tokenizer vocab.json", "use bytes, gpt2 or"},
   };
 }
 
@@ -142,8 +143,6 @@ std::vector<BadLine> not_built() {
       {train({"--stage", "zero3"}), "--stage zero3", "not built yet; use single or ddp"},
       {train({"--stage", "hybrid"}), "--stage hybrid", "not built yet; use single or ddp"},
       {train({"--stage", "async"}), "--stage async", "not built yet; use single or ddp"},
-      {train({"--tokenizer", "gpt2"}), "--tokenizer gpt2", "not built yet; use bytes"},
-      {train({"--tokenizer", "vocab.json"}), "--tokenizer", "bytes"},
       {train({"--optimizer", "sgd"}), "--optimizer sgd", "not built yet; use adamw"},
       {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},

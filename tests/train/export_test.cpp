@@ -21,8 +21,8 @@ std::shared_ptr<models::LanguageModel> finished_run(const TemporaryFolder& run,
   auto model = models::make_model(config);
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(run.file("weights.safetensors"), {"small", 4, models::configuration_text(config)},
-               *model, parallel);
+  save_weights(run.file("weights.safetensors"),
+               {"small", 4, models::configuration_text(config), "bytes", 0}, *model, parallel);
   return model;
 }
 

@@ -44,6 +44,14 @@ class Check : public ::testing::Test {
 
 TEST_F(Check, accepts_the_defaults_on_a_text) { EXPECT_EQ(refusal(), "accepted"); }
 
+TEST_F(Check, the_tokenizer_is_there) {
+  options_.tokenizer = "gpt2";
+  EXPECT_EQ(refusal(), "accepted");
+  options_.tokenizer = (folder_ / "tokenizer.json").string();
+  EXPECT_EQ(refusal(), "--tokenizer " + options_.tokenizer +
+                           ": does not exist; use bytes, gpt2 or a Hugging Face tokenizer.json");
+}
+
 TEST_F(Check, single_is_for_one_rank) {
   options_.stage = StageName::single;
   EXPECT_EQ(refusal(), "accepted");

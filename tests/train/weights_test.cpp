@@ -65,11 +65,13 @@ TEST(Weights, ComeBackFromTheirFile) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}"}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   EXPECT_EQ(origin_of(file).model, "small");
   EXPECT_EQ(origin_of(file).sequence, 4);
   EXPECT_EQ(origin_of(file).configuration, "{}");
+  EXPECT_EQ(origin_of(file).tokenizer, "bytes");
+  EXPECT_EQ(origin_of(file).tokenizer_identity, 7u);
   Gpt2 other(kSmall);
   load_weights(file, *other);
   for (const auto& item : model->named_parameters()) {
@@ -89,7 +91,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}"}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, *model, parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   models::Gpt2Config config = kSmall;
   config.vocabulary = 6;
