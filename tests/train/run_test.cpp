@@ -1,6 +1,7 @@
 // `lockstep train` as a user runs it, and what its reports promise.
 #include "train/run.h"
 
+#include "data/byte_level.h"
 #include "data/text_source.h"
 #include "launch/started_program.h"
 #include "support/temporary_folder.h"
@@ -9,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cmath>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -162,6 +165,47 @@ TEST(Run, AnExportedModelIsTheRunsModel) {
     EXPECT_EQ(again["weights_sha256"], report["weights_sha256"]);
     EXPECT_EQ(again["validation"][0]["loss"], report["validation"].back()["loss"]);
   }
+}
+
+// What `lockstep generate` prints of a run.
+std::string generated(const std::string& run) {
+  StartedProgram program(
+      {LOCKSTEP_PROGRAM, "generate", "--run", run, "--prompt", "To be", "--bytes", "40"});
+  EXPECT_EQ(program.wait(kPatience), 0) << program.error();
+  return program.output();
+}
+
+TEST(Run, TrainsOnGpt2sTokensAndGeneratesWithThem) {
+  Runs runs;
+  const Words two_ranks{"--ranks", "2", "--steps", "2", "--tokenizer", "gpt2", "--sample", "20"};
+  const json report = runs.train(two_ranks);
+  EXPECT_NE(runs.last_output().find("tokenised   5.06 MB in "), std::string::npos);
+  EXPECT_NE(runs.last_output().find("sample:\n"), std::string::npos);
+  // 50,257 rows instead of 256, of width 128.
+  const json bytes = runs.train({"--steps", "0"});
+  EXPECT_EQ(report["parameters"].get<int>() - bytes["parameters"].get<int>(), 50'001 * 128);
+  EXPECT_NEAR(report["losses"][0].get<double>(), std::log(50'257), 0.3);
+  const json again = runs.train(two_ranks);
+  EXPECT_EQ(again["weights_sha256"], report["weights_sha256"]);
+  EXPECT_EQ(runs.last_output().find("tokenised"), std::string::npos);
+  EXPECT_GE(generated(runs.last_run()).size(), 45u);
+}
+
+TEST(Run, KeepsATokenizerFileForItsModel) {
+  Runs runs;
+  const TemporaryFolder folder;
+  json vocabulary;
+  for (int byte = 0; byte < 256; ++byte) {
+    vocabulary[data::byte_level_character(static_cast<unsigned char>(byte))] = byte;
+  }
+  vocabulary["th"] = 256;
+  const json file{
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", {"t h"}}}}};
+  const std::string path = folder.write("small.json", file.dump());
+  runs.train({"--steps", "1", "--tokenizer", path});
+  std::filesystem::remove(path);
+  EXPECT_TRUE(generated(runs.last_run()).starts_with("To be"));
 }
 
 TEST(Run, StepsZeroReportsTheInitialWeights) {
