@@ -138,7 +138,7 @@ def main():
 
     def add(spec, name, text, ids):
         (folder / f"{name}.txt").write_bytes(text.encode())
-        label = f"{pathlib.Path(spec).stem}.{name}"
+        label = f"{spec}.{name}"
         (folder / f"{label}.ids").write_bytes(array.array("I", ids).tobytes())
         cases.append(f"{spec} {name}.txt {label}.ids\n")
 

@@ -40,7 +40,7 @@ class Peers {
   Peers() {
     test::StartedProgram python({LOCKSTEP_TORCH_PYTHON, "-B", LOCKSTEP_TOKENIZER_PEERS,
                                  folder_.path(), gpt2_folder(), resolve("text")});
-    EXPECT_EQ(python.wait(std::chrono::minutes(4)), 0) << python.output() << python.error();
+    EXPECT_EQ(python.wait(std::chrono::minutes(8)), 0) << python.output() << python.error();
     std::ifstream cases(folder_.file("cases.txt"));
     for (Case one; cases >> one.tokenizer >> one.text;) {
       std::string ids;
