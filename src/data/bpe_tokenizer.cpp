@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace lockstep::data {
 namespace {
@@ -38,11 +39,14 @@ std::vector<std::string> bytes_by_id(const BpeDefinition& definition) {
   return bytes;
 }
 
-std::array<TokenId, 256> byte_ids_of(const BpeDefinition& definition) {
-  std::array<TokenId, 256> ids{};
+std::array<std::optional<TokenId>, 256> byte_ids_of(const BpeDefinition& definition) {
+  std::array<std::optional<TokenId>, 256> ids{};
   for (std::size_t byte = 0; byte < ids.size(); ++byte) {
-    ids[byte] = id_of(definition, byte_level_character(static_cast<unsigned char>(byte)),
-                      "needs a token for every byte, among them");
+    const auto found =
+        definition.vocabulary.find(byte_level_character(static_cast<unsigned char>(byte)));
+    if (found != definition.vocabulary.end()) {
+      ids[byte] = found->second;
+    }
   }
   return ids;
 }
@@ -109,7 +113,7 @@ class BpeTokenizer::WordEncoder final : public Encoder {
       ids.push_back(whole->second);
     } else {
       for (const char byte : word) {
-        ids.push_back(tokenizer_.byte_ids_[static_cast<unsigned char>(byte)]);
+        ids.push_back(tokenizer_.id_of_byte(static_cast<unsigned char>(byte)));
       }
       ids.resize(before + tokenizer_.merges_.apply(std::span(ids).subspan(before)));
     }
@@ -130,6 +134,14 @@ BpeTokenizer::BpeTokenizer(BpeDefinition definition)
       whole_words_(whole_words_of(definition)),
       added_(std::move(definition.added)),
       added_later_(std::move(definition.added_later)) {}
+
+TokenId BpeTokenizer::id_of_byte(unsigned char byte) const {
+  if (!byte_ids_[byte]) {
+    throw UsageError("--data: has byte " + std::to_string(byte) + ", for which " + spec_ +
+                     " has no token; take it out of the text, or use --tokenizer bytes");
+  }
+  return *byte_ids_[byte];
+}
 
 std::unique_ptr<Encoder> BpeTokenizer::encoder() const {
   return std::make_unique<WordEncoder>(*this);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +32,8 @@ struct BpeDefinition {
 
 class BpeTokenizer final : public Tokenizer {
  public:
-  // Throws UsageError naming the file and the token where a byte has no token, or a merge joins
-  // what is not in the vocabulary.
+  // Throws UsageError naming the file and the token where a merge joins what is not in the
+  // vocabulary. A text with a byte that has no token is refused when it is encoded.
   explicit BpeTokenizer(BpeDefinition definition);
 
   std::string spec() const override { return spec_; }
@@ -45,13 +46,16 @@ class BpeTokenizer final : public Tokenizer {
  private:
   class WordEncoder;
 
+  // Throws UsageError when there is none.
+  TokenId id_of_byte(unsigned char byte) const;
   // Added tokens of both lists, in the order of the text.
   std::vector<AddedTokens::Match> added_in(std::string_view text) const;
 
   std::string spec_;
   std::uint64_t identity_;
   std::vector<std::string> bytes_;  // by id
-  std::array<TokenId, 256> byte_ids_{};
+  // Some vocabularies lack bytes that their makers' texts never had.
+  std::array<std::optional<TokenId>, 256> byte_ids_{};
   Merges merges_;
   WordSplitter splitter_;
   std::map<std::string, TokenId, std::less<>> whole_words_;  // by their bytes

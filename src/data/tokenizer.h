@@ -1,6 +1,6 @@
 // Between text and token ids. Byte-level throughout: every sequence of bytes is a text, UTF-8 or
-// not, and decoding gives back exactly what was encoded (unless the tokenizer's own file asks for a
-// space in front).
+// not (but for bytes that a vocabulary lacks), and decoding gives back exactly what was encoded
+// (unless the tokenizer's own file asks for a space in front).
 #pragma once
 
 #include "data/token_span.h"
@@ -22,7 +22,8 @@ class Encoder {
   Encoder& operator=(const Encoder&) = delete;
   virtual ~Encoder() = default;
 
-  // Appends the tokens of `text`. Throws UsageError for a text with a single word of 4 GiB.
+  // Appends the tokens of `text`. Throws UsageError for a text with a single word of 4 GiB, or with
+  // a byte that the vocabulary lacks.
   virtual void encode(std::string_view text, std::vector<TokenId>& ids) = 0;
 };
 
