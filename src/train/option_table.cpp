@@ -214,9 +214,11 @@ void add_model_and_data(Fields& fields) {
   fields.push_back(text("data", "FILE",
                         "Text to train on; 'text' is the plays that set-up prepares (text)",
                         &Options::data));
-  fields.push_back(text("tokenizer", "bytes|gpt2|FILE",
-                        "How text becomes tokens; FILE is a Hugging Face tokenizer.json (bytes)",
-                        &Options::tokenizer));
+  fields.push_back(
+      text("tokenizer", "bytes|gpt2|FILE",
+           "How text becomes tokens; FILE is a Hugging Face tokenizer.json (a model folder's "
+           "own, else bytes)",
+           &Options::tokenizer));
 }
 
 void add_steps(Fields& fields) {

@@ -76,7 +76,7 @@ void check_reproducible(const Options& options) {
 
 void check_data(const Options& options) {
   const data::TextSource source = data::inspect(data::resolve(options.data));
-  if (options.tokenizer != "bytes") {
+  if (options.tokenizer_spec() != "bytes") {
     return;  // how many tokens there are shows only once the text is encoded
   }
   // The last tenth is for validation; a sequence predicts the token behind it too.
@@ -143,12 +143,20 @@ std::int64_t Options::warmup_steps() const {
   return warmup.value_or(std::min<std::int64_t>(100, steps / 10));
 }
 
+std::string Options::tokenizer_spec() const {
+  if (!tokenizer.empty()) {
+    return tokenizer;
+  }
+  const std::string own = model + "/tokenizer.json";
+  return models::is_folder(model) && fs::exists(own) ? own : "bytes";
+}
+
 void check(const Options& options) {
   check_model(options);
   check_stage(options);
   check_batch(options);
   check_reproducible(options);
-  data::check_tokenizer(options.tokenizer);
+  data::check_tokenizer(options.tokenizer_spec());
   check_data(options);
   if (!options.report.empty()) {
     check_writable_file("--report", options.report);

@@ -14,7 +14,7 @@ enum class PrecisionName : std::uint8_t { f32, bf16 };
 struct Options {
   std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
   std::string data = "text";        // a file, or "text" for the plays that set-up prepared
-  std::string tokenizer = "bytes";  // as data/tokenizer.h opens it
+  std::string tokenizer;            // as data/tokenizer.h opens it; empty: see tokenizer_spec()
   StageName stage = StageName::ddp;
   PrecisionName precision = PrecisionName::f32;
   int ranks = 1;
@@ -47,6 +47,8 @@ struct Options {
   // k·P micro-batches, the leaves of the summation tree.
   std::int64_t leaves() const { return accumulate * ranks; }
   std::int64_t warmup_steps() const;
+  // `tokenizer`; when it is empty that of a model folder with a tokenizer.json, else "bytes".
+  std::string tokenizer_spec() const;
 };
 
 // Checks what hangs on several options or can be known beforehand. Throws UsageError naming the

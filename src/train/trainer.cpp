@@ -81,7 +81,7 @@ ParallelOptions engine_options(const Options& options) {
 Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising)
     : options_(options),
       world_(world),
-      tokenizer_(data::open_tokenizer(options.tokenizer)),
+      tokenizer_(data::open_tokenizer(options.tokenizer_spec())),
       tokens_(open_tokens(options, world, *tokenizer_, on_tokenising)),
       split_(data::split(tokens_.ids())),
       training_(split_.training, options.sequence, "training"),

@@ -52,6 +52,18 @@ TEST_F(Check, the_tokenizer_is_there) {
                            ": does not exist; use bytes, gpt2 or a Hugging Face tokenizer.json");
 }
 
+TEST_F(Check, a_model_folder_brings_its_tokenizer) {
+  const fs::path model = folder_ / "model";
+  fs::create_directories(model);
+  options_.model = model.string();
+  EXPECT_EQ(options_.tokenizer_spec(), "bytes");
+  std::ofstream(model / "tokenizer.json") << "{}";
+  EXPECT_EQ(options_.tokenizer_spec(), (model / "tokenizer.json").string());
+  options_.tokenizer = "gpt2";
+  EXPECT_EQ(options_.tokenizer_spec(), "gpt2");
+  EXPECT_EQ(Options().tokenizer_spec(), "bytes");
+}
+
 TEST_F(Check, single_is_for_one_rank) {
   options_.stage = StageName::single;
   EXPECT_EQ(refusal(), "accepted");
