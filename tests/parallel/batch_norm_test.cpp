@@ -1,5 +1,6 @@
 #include "lockstep/batch_norm.h"
 
+#include "lockstep/parallel.h"
 #include "parallel/modules.h"
 #include "parallel/single_threaded_ranks.h"
 
@@ -231,6 +232,8 @@ TEST(SyncBatchNorm, CloneIsSynchronisedToo) {
 
 TEST(SyncBatchNorm, WorksInASequential) {
   for (const Values& values : run(2, [](Group& world) {
+         // No bias before the norm, which takes it out again: AdamW would amplify its gradient's
+         // noise.
          torch::nn::Sequential net(
              torch::nn::Linear(3, 2),
              SyncBatchNorm1d(torch::nn::BatchNormOptions(2), group_for_norms(world)),
@@ -242,6 +245,48 @@ TEST(SyncBatchNorm, WorksInASequential) {
              static_cast<double>(text.str().find("SyncBatchNorm1d(2") != std::string::npos)};
        })) {
     EXPECT_EQ(values, Values{1});
+  }
+}
+
+// Five steps on 9 samples: 6 and 3 of them on two ranks, 5, 4 and none on three.
+Values train_under_ddp(Group& world) {
+  const std::vector<Sizes> layouts{{9}, {6, 3}, {5, 4, 0}};
+  const Case how{.samples = layouts.at(static_cast<std::size_t>(world.size() - 1)), .more = {}};
+  const std::int64_t mine = how.samples[static_cast<std::size_t>(world.rank())];
+  const std::int64_t begin = how.begin_of(world.rank());
+  const torch::Tensor x = how.input().narrow(0, begin, mine);
+  const torch::Tensor target = how.target().narrow(0, begin, mine);
+  torch::manual_seed(1);
+  torch::nn::Sequential net(torch::nn::Linear(torch::nn::LinearOptions(kFeatures, 8).bias(false)),
+                            SyncBatchNorm1d(torch::nn::BatchNormOptions(8), group_for_norms(world)),
+                            torch::nn::GELU(), torch::nn::Linear(8, kFeatures));
+  // Small buckets, so that some are on their way while backward passes the norm.
+  Parallel parallel(net, world, {.bucket_mb = 0});
+  AdamW optimizer = parallel.adamw({.lr = 0.01});
+  for (int step = 0; step < 5; ++step) {
+    for ([[maybe_unused]] const auto& micro : parallel.weighted_micro_steps({mine})) {
+      (net->forward(x) - target).pow(2).sum().backward();
+    }
+    optimizer.step();
+  }
+  Values weights;
+  for (const torch::Tensor& parameter : net->parameters()) {
+    append(weights, values_of(parameter));
+  }
+  return weights;
+}
+
+TEST(SyncBatchNorm, TrainsUnderDdpAsOnOneRank) {
+  const Values one = run(1, train_under_ddp).at(0);
+  for (const int ranks : {2, 3}) {
+    const auto all = run(ranks, train_under_ddp);
+    for (const Values& values : all) {
+      ASSERT_EQ(values.size(), one.size());
+      EXPECT_EQ(values, all[0]);
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        EXPECT_NEAR(values[i], one[i], 2e-5) << i;
+      }
+    }
   }
 }
 
