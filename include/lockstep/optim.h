@@ -1,6 +1,8 @@
 // The optimizers that Parallel makes: torch::optim::Optimizer over flat memory.
 #pragma once
 
+#include "lockstep/optimizer_state.h"
+
 #include <torch/torch.h>
 
 #include <functional>
@@ -44,6 +46,8 @@ class AdamW : public torch::optim::Optimizer {
   void set_lr(double lr);
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
+  // What checkpoint.h saves: exp_avg, exp_avg_sq, and each parameter's count of updates.
+  OptimizerState& flat_state();
 
  private:
   parallel::Engine& engine_;

@@ -152,6 +152,17 @@ class Parallel {
 
   // The fp32 value of a parameter (the master copy where there is one); a view, not to be written.
   torch::Tensor full_parameter(const std::string& name) const;
+  // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
+  // rank with the same values. Throws UsageError for an unknown name or another shape.
+  void set_parameter(const std::string& name, const torch::Tensor& values);
+
+  // Steps taken or skipped; with the seed and the leaf it decides dropout.
+  std::int64_t steps() const;
+  // Discards gradients and counts on from `steps`, as a run does that was saved then.
+  void resume_at(std::int64_t steps);
+
+  torch::nn::Module& module() const;
+  Group& group() const;
 
   HeldBytes held() const;
   const StepRecord& last_step() const;

@@ -1,3 +1,4 @@
+#include "base/invariant.h"
 #include "lockstep/optim.h"
 #include "parallel/engine.h"
 
@@ -9,7 +10,7 @@ namespace lockstep {
 namespace parallel {
 
 // Both moments in flat memory beside the parameters, and each parameter's own step count.
-class AdamWState {
+class AdamWState : public OptimizerState {
  public:
   explicit AdamWState(Engine& engine) : engine_(engine), steps_(engine.parameters()) {
     std::int64_t bytes = 0;
@@ -31,7 +32,23 @@ class AdamWState {
     return (which == 0 ? first_ : second_).at(part).narrow(0, range.begin, range.size());
   }
 
+  std::string kind() const override { return "adamw"; }
+  std::vector<std::string> slots() const override { return {kFirst, kSecond}; }
+  at::Tensor elements(const std::string& slot, const std::string& parameter) const override {
+    LOCKSTEP_INVARIANT(slot == kFirst || slot == kSecond, ==, true);
+    return moment(engine_.index_of(parameter), slot == kFirst ? 0 : 1);
+  }
+  std::int64_t updates(const std::string& parameter) const override {
+    return steps_.at(engine_.index_of(parameter));
+  }
+  void set_updates(const std::string& parameter, std::int64_t updates) override {
+    steps_.at(engine_.index_of(parameter)) = updates;
+  }
+
  private:
+  static constexpr const char* kFirst = "exp_avg";
+  static constexpr const char* kSecond = "exp_avg_sq";
+
   Engine& engine_;
   std::vector<at::Tensor> first_;   // one per part, [layout.size()]
   std::vector<at::Tensor> second_;  // the same
@@ -142,6 +159,8 @@ void AdamW::set_lr(double lr) {
     group.options().set_lr(lr);
   }
 }
+
+OptimizerState& AdamW::flat_state() { return *state_; }
 
 void AdamW::save(torch::serialize::OutputArchive& archive) const {
   for (std::size_t i = 0; i < engine_.parameters(); ++i) {

@@ -380,6 +380,15 @@ const NamedParameter& Engine::parameter(std::size_t i) const {
   return parts()[part]->member(member);
 }
 
+std::size_t Engine::index_of(const std::string& name) const {
+  for (std::size_t i = 0; i < parameters(); ++i) {
+    if (parameter(i).name == name) {
+      return i;
+    }
+  }
+  throw UsageError("no trained parameter named '" + name + "' in the module");
+}
+
 void Engine::register_optimizer(std::int64_t state_bytes) {
   if (optimizer_bytes_) {
     throw UsageError(
@@ -396,6 +405,17 @@ torch::Tensor Engine::full_parameter(const std::string& name) const {
 void Engine::observe(StepObserver* observer) {
   exposed_.observe(observer);
   exchange_->observe(observer);
+}
+
+void Engine::set_parameter(const std::string& name, const torch::Tensor& values) {
+  const torch::NoGradGuard no_grad;
+  device_->host_follows_compute();
+  model_.set_full_precision(name, values, *device_);
+}
+
+void Engine::resume_at(std::int64_t steps) {
+  discard();
+  step_ = steps;
 }
 
 HeldBytes Engine::held() const {

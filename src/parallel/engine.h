@@ -69,6 +69,8 @@ class Engine {
   int ranks() const { return group_.size(); }
   std::size_t parameters() const { return collector_->parameters(); }
   const NamedParameter& parameter(std::size_t i) const;
+  // The trained parameter of that name. Throws UsageError when there is none.
+  std::size_t index_of(const std::string& name) const;
   // Adds the optimizer's state to the ledger. Throws UsageError when there is an optimizer already.
   void register_optimizer(std::int64_t state_bytes);
   Device& device() { return *device_; }
@@ -76,6 +78,12 @@ class Engine {
   GradientCollector::Place place(std::size_t i) const { return collector_->place(i); }
 
   torch::Tensor full_parameter(const std::string& name) const;
+  void set_parameter(const std::string& name, const torch::Tensor& values);
+  std::int64_t steps() const { return step_; }
+  // Discards gradients and counts on from `steps`.
+  void resume_at(std::int64_t steps);
+  Group& group() const { return group_; }
+  torch::nn::Module& module() const { return model_.module(); }
   HeldBytes held() const;
   const StepRecord& last_step() const { return record_; }
   void observe(StepObserver* observer);

@@ -4,6 +4,7 @@
 #include "parallel/parameters.h"
 
 #include <map>
+#include <sstream>
 #include <utility>
 
 namespace lockstep::parallel {
@@ -97,21 +98,42 @@ void FlatModel::broadcast(Group& group) {
   }
 }
 
-at::Tensor FlatModel::full_precision(const std::string& name) const {
+at::Tensor FlatModel::parameter(const std::string& name) const {
   for (const auto& item : module_->named_parameters()) {
-    if (item.key() != name) {
-      continue;
+    if (item.key() == name) {
+      return item.value();
     }
-    for (const FlatParameter* part : parts_) {
-      for (std::size_t i = 0; i < part->members(); ++i) {
-        if (part->member(i).tensor.is_same(item.value())) {
-          return part->full_precision(i);
-        }
-      }
-    }
-    return item.value().detach().to(torch::kFloat32);
   }
   throw UsageError("no parameter named '" + name + "' in the module");
+}
+
+at::Tensor FlatModel::full_precision(const std::string& name) const {
+  const at::Tensor parameter = this->parameter(name);
+  for (const FlatParameter* part : parts_) {
+    if (const auto member = part->find(parameter)) {
+      return part->full_precision(*member);
+    }
+  }
+  const bool wide = parameter.scalar_type() == torch::kFloat64;
+  return parameter.detach().to(wide ? torch::kFloat64 : torch::kFloat32);
+}
+
+void FlatModel::set_full_precision(const std::string& name, const at::Tensor& values,
+                                   Device& device) {
+  at::Tensor parameter = this->parameter(name);
+  if (values.sizes() != parameter.sizes()) {
+    std::ostringstream text;
+    text << "parameter '" << name << "': expected values of shape " << parameter.sizes() << ", got "
+         << values.sizes();
+    throw UsageError(text.str());
+  }
+  for (FlatParameter* part : parts_) {
+    if (const auto member = part->find(parameter)) {
+      part->set_full_precision(*member, values, device);
+      return;
+    }
+  }
+  parameter.detach().copy_(values);  // a frozen one
 }
 
 void FlatModel::check_attached() const {

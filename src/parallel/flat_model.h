@@ -32,6 +32,10 @@ class FlatModel {
   // The fp32 (fp64) value of any parameter, frozen ones included. Throws UsageError for an unknown
   // name.
   at::Tensor full_precision(const std::string& name) const;
+  // Sets it; what the module holds is the values' rounding. Throws UsageError for an unknown name
+  // or another shape.
+  void set_full_precision(const std::string& name, const at::Tensor& values, Device& device);
+  torch::nn::Module& module() const { return *module_; }
   void check_attached() const;
 
   std::int64_t parameter_bytes() const;  // frozen ones included
@@ -41,6 +45,7 @@ class FlatModel {
   void plan(std::vector<NamedParameter> parameters, const ParallelOptions& options, int ranks,
             Device& device);
   void broadcast(Group& group);
+  at::Tensor parameter(const std::string& name) const;
 
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<std::unique_ptr<FlatParameter>> owned_;

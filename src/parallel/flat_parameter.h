@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ class FlatParameter {
   optim::Vector values(std::size_t i) const;
   float* master(std::size_t i) const;
   at::Tensor full_precision(std::size_t i) const;
+  // Sets a member in full precision, and what is held to its rounding; a graph that was kept over
+  // this is LibTorch's error.
+  void set_full_precision(std::size_t i, const at::Tensor& values, Device& device);
+  // Which member this tensor is, if any.
+  std::optional<std::size_t> find(const at::Tensor& tensor) const;
 
   // Throws UsageError naming a member whose storage was replaced since it was attached.
   void check_attached() const;

@@ -48,6 +48,15 @@ torch::Tensor Parallel::full_parameter(const std::string& name) const {
   return engine_->full_parameter(name);
 }
 
+void Parallel::set_parameter(const std::string& name, const torch::Tensor& values) {
+  engine_->set_parameter(name, values);
+}
+
+std::int64_t Parallel::steps() const { return engine_->steps(); }
+void Parallel::resume_at(std::int64_t steps) { engine_->resume_at(steps); }
+torch::nn::Module& Parallel::module() const { return engine_->module(); }
+Group& Parallel::group() const { return engine_->group(); }
+
 HeldBytes Parallel::held() const { return engine_->held(); }
 const StepRecord& Parallel::last_step() const { return engine_->last_step(); }
 void Parallel::observe(StepObserver* observer) { engine_->observe(observer); }

@@ -1,5 +1,7 @@
 #include "parallel/parameters.h"
 
+#include "comm/together.h"
+
 #include <algorithm>
 #include <set>
 #include <sstream>
@@ -32,26 +34,6 @@ std::vector<std::string> split(const std::string& text) {
     lines.push_back(line);
   }
   return lines;
-}
-
-// Every rank's text, in rank order.
-std::vector<std::string> gather_texts(Group& group, const std::string& mine,
-                                      std::string_view name) {
-  const auto ranks = static_cast<std::size_t>(group.size());
-  std::vector<std::int64_t> lengths(ranks);
-  std::vector<std::int64_t> length{static_cast<std::int64_t>(mine.size())};
-  group.all_gather(std::span(length), std::span(lengths), {.name = name}).wait();
-  const auto width = static_cast<std::size_t>(std::ranges::max(lengths));
-  std::vector<std::uint8_t> block(width);
-  std::ranges::copy(mine, block.begin());
-  std::vector<std::uint8_t> all(width * ranks);
-  group.all_gather(std::span(block), std::span(all), {.name = name}).wait();
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank * width);
-    texts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(lengths[rank]));
-  }
-  return texts;
 }
 
 std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t i) {
@@ -120,7 +102,8 @@ void verify_equal_lists(Group& group, const std::vector<std::string>& lines,
   if (group.size() == 1) {
     return;
   }
-  const std::vector<std::string> texts = gather_texts(group, join(lines), "verify parameters");
+  const std::vector<std::string> texts =
+      comm::gather_texts(group, join(lines), "verify parameters");
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) {
       continue;

@@ -136,6 +136,29 @@ TEST(AdamW, SavedStateContinuesBitForBit) {
   }
 }
 
+TEST(AdamW, FlatStateIsReadAndWrittenByName) {
+  Group group = Group::alone();
+  Parameters model(Shapes{{"w", {2, 3}}, {"unused", {4}}}, 1.0);
+  Parallel parallel(model, group, {.stage = Stage::single});
+  AdamW optimizer = parallel.adamw({.beta1 = 0.9});
+  (model["w"] * 2).sum().backward();
+  optimizer.step();
+  OptimizerState& state = optimizer.flat_state();
+  EXPECT_EQ(state.kind(), "adamw");
+  ASSERT_EQ(state.slots(), (std::vector<std::string>{"exp_avg", "exp_avg_sq"}));
+  EXPECT_EQ(state.elements("exp_avg", "w").sizes(), torch::IntArrayRef({6}));
+  EXPECT_NEAR(state.elements("exp_avg", "w")[5].item<double>(), 0.2, 1e-7);
+  EXPECT_NEAR(state.elements("exp_avg_sq", "w")[5].item<double>(), 0.004, 1e-7);
+  EXPECT_EQ(state.updates("w"), 1);
+  EXPECT_EQ(state.updates("unused"), 0);
+  state.elements("exp_avg", "w").fill_(7);
+  state.set_updates("w", 12);
+  EXPECT_EQ(state.updates("w"), 12);
+  EXPECT_EQ(values_of(state.elements("exp_avg", "w")), std::vector<double>(6, 7.0));
+  EXPECT_EQ(values_of(state.elements("exp_avg", "unused")), std::vector<double>(4, 0.0));
+  EXPECT_THROW(state.updates("v"), UsageError);
+}
+
 TEST(AdamW, GraphKeptAcrossAStepIsAnError) {
   Group group = Group::alone();
   Parameters model(Shapes{{"w", {2}}}, 1.0);

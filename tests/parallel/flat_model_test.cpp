@@ -64,6 +64,29 @@ TEST_F(FlatModelAlone, BucketHoldsOneFlatParameterPerDtype) {
   EXPECT_NE(model["matrix"][0][0].item<float>(), 0.1f);
 }
 
+TEST_F(FlatModelAlone, ParametersAreSetInFullPrecisionFrozenOnesToo) {
+  Parameters model(Shapes{{"w", {2}}, {"frozen", {2}}}, 0.5);
+  model["frozen"].set_requires_grad(false);
+  FlatModel flat(model.ptr(), group_, {.precision = Precision::bf16_mixed()}, *device_);
+  const torch::Tensor values = torch::tensor({1.0f / 3, 2.0f});
+  for (const char* const name : {"w", "frozen"}) {
+    flat.set_full_precision(name, values, *device_);
+    EXPECT_EQ(values_of(model[name]), values_of(values.to(torch::kBFloat16)));
+  }
+  EXPECT_EQ(values_of(flat.full_precision("w")), values_of(values));
+  EXPECT_THROW(flat.set_full_precision("w", torch::ones({3}), *device_), UsageError);
+  EXPECT_THROW(flat.set_full_precision("b", values, *device_), UsageError);
+  EXPECT_EQ(&flat.module(), model.ptr().get());
+}
+
+TEST_F(FlatModelAlone, AFrozenDoubleStaysOne) {
+  Parameters model(Shapes{{"w", {2}}, {"frozen", {2}}}, 0.1);
+  model["frozen"].set_requires_grad(false);
+  model["frozen"].set_data(torch::full({2}, 0.1, torch::kFloat64));
+  const FlatModel flat(model.ptr(), group_, {}, *device_);
+  EXPECT_EQ(values_of(flat.full_precision("frozen")), (std::vector<double>{0.1, 0.1}));
+}
+
 TEST_F(FlatModelAlone, UnknownNameIsRefused) {
   Parameters model(Shapes{{"a", {3}}});
   const FlatModel flat(model.ptr(), group_, {}, *device_);

@@ -72,6 +72,32 @@ TEST(FlatParameter, ReplacedStorageIsNamed) {
   }
 }
 
+TEST(FlatParameter, FullPrecisionIsSetAndRoundedIntoWhatIsHeld) {
+  const auto device = make_cpu_device();
+  for (const torch::Dtype held_as : {torch::kFloat32, torch::kBFloat16}) {
+    auto parameters = members(held_as);
+    FlatParameter flat(*device, parameters, 1);
+    flat.attach_members(*device);
+    const auto version = parameters[0].tensor._version();
+    const torch::Tensor values = torch::arange(6, torch::kFloat32).reshape({2, 3}) / 3;
+    flat.set_full_precision(0, values, *device);
+    flat.set_full_precision(1, torch::zeros({0, 4}), *device);
+    EXPECT_EQ(values_of(flat.full_precision(0)), values_of(values));
+    EXPECT_EQ(values_of(parameters[0].tensor), values_of(values.to(held_as)));
+    EXPECT_GT(parameters[0].tensor._version(), version) << "a graph kept over it is an error";
+    EXPECT_EQ(values_of(parameters[2].tensor), std::vector<double>{9.0});
+  }
+}
+
+TEST(FlatParameter, FindsItsMembers) {
+  const auto device = make_cpu_device();
+  auto parameters = members(torch::kFloat32);
+  FlatParameter flat(*device, parameters, 1);
+  flat.attach_members(*device);
+  EXPECT_EQ(flat.find(parameters[2].tensor), 2u);
+  EXPECT_EQ(flat.find(torch::ones({130})), std::nullopt);
+}
+
 TEST(FlatParameter, DtypeThatCannotBeTrainedIsRefused) {
   EXPECT_THROW(dtype_of(torch::kInt32), UsageError);
   EXPECT_THROW(dtype_of(torch::kComplexFloat), UsageError);

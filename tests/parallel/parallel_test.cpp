@@ -428,6 +428,47 @@ TEST(Parallel, RefusesWhatItCannotDo) {
   EXPECT_NE(error_of([&] { parallel.micro_steps(1).begin(); }).find("'w'"), std::string::npos);
 }
 
+TEST(Parallel, CountsOnFromAStepAndDrawsItsDropout) {
+  Group group = Group::alone();
+  Parameters model(Shapes{{"w", {2}}});
+  Parallel parallel(model, group, {.stage = Stage::single, .seed = 3});
+  AdamW optimizer = parallel.adamw();
+  const auto draw = [&] {
+    double drawn = 0;
+    for ([[maybe_unused]] const MicroStep& micro : parallel.micro_steps()) {
+      drawn = torch::rand({1}).item<double>();
+      model["w"].sum().backward();
+    }
+    optimizer.step();
+    return drawn;
+  };
+  EXPECT_EQ(parallel.steps(), 0);
+  const double first = draw();
+  const double second = draw();
+  EXPECT_EQ(parallel.steps(), 2);
+  EXPECT_NE(first, second);
+  model["w"].sum().backward();
+  parallel.resume_at(1);
+  EXPECT_EQ(parallel.steps(), 1);
+  EXPECT_FALSE(model["w"].grad().defined()) << "what was collected belongs to another state";
+  EXPECT_EQ(draw(), second);
+}
+
+TEST(Parallel, SetsParametersByName) {
+  Group group = Group::alone();
+  Parameters model(Shapes{{"w", {2}}});
+  Parallel parallel(model, group, {.stage = Stage::single});
+  parallel.set_parameter("w", torch::tensor({1.0f, 2.0f}));
+  EXPECT_EQ(values_of(model["w"]), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values_of(parallel.full_parameter("w")), (std::vector<double>{1, 2}));
+  EXPECT_NE(error_of([&] { parallel.set_parameter("v", torch::ones({2})); }).find("'v'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { parallel.set_parameter("w", torch::ones({3})); }).find("[3]"),
+            std::string::npos);
+  EXPECT_EQ(&parallel.module(), model.ptr().get());
+  EXPECT_EQ(&parallel.group(), &group);
+}
+
 TEST(Parallel, G11_module_without_trainable_parameters_is_one_plain_line) {
   Group group = Group::alone();
   Parameters model(Shapes{{"w", {2}}});
