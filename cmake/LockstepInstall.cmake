@@ -27,7 +27,7 @@ lockstep_library(comm EXPORT LockstepCore LAYERS comm comm_kernels
 lockstep_library(plan EXPORT LockstepCore LAYERS plan LINK Lockstep::base)
 if(LOCKSTEP_TORCH)
   # An installed one gets LibTorch from LockstepConfig.cmake: its targets carry absolute paths.
-  lockstep_library(lockstep EXPORT LockstepTorch LAYERS optim parallel checkpoint
+  lockstep_library(lockstep EXPORT LockstepTorch LAYERS optim parallel checkpoint checkpoint_state
                    LINK Lockstep::comm Lockstep::plan $<BUILD_INTERFACE:lockstep_torch>)
 endif()
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::checkpoint {
 namespace {
@@ -122,16 +123,31 @@ std::int64_t NamedTensor::count() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+SafetensorsImage::SafetensorsImage(std::vector<NamedTensor> tensors,
+                                   const std::map<std::string, std::string>& metadata)
+    : tensors_(std::move(tensors)) {
+  std::ranges::sort(tensors_, {}, &NamedTensor::name);
+  const std::string header = header_of(tensors_, metadata);
+  const std::uint64_t length = header.size();
+  head_.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  head_ += header;
+}
+
+std::vector<ByteSpan> SafetensorsImage::pieces() const {
+  std::vector<ByteSpan> pieces{bytes_of(head_)};
+  for (const NamedTensor& tensor : tensors_) {
+    pieces.emplace_back(static_cast<const std::uint8_t*>(tensor.data),
+                        static_cast<std::size_t>(tensor.bytes()));
+  }
+  return pieces;
+}
+
 void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata) {
-  std::ranges::sort(tensors, {}, &NamedTensor::name);
-  const std::string header = header_of(tensors, metadata);
-  const std::uint64_t length = header.size();
+  const SafetensorsImage image(std::move(tensors), metadata);
   PendingFile file(path);
-  file.write(&length, sizeof length);
-  file.write(header);
-  for (const NamedTensor& tensor : tensors) {
-    file.write(tensor.data, tensor.bytes());
+  for (const ByteSpan piece : image.pieces()) {
+    file.write(piece.data(), static_cast<std::int64_t>(piece.size()));
   }
   file.publish();
 }

@@ -3,6 +3,7 @@
 // lockstep/dtype.h are known here; booleans are read as u8.
 #pragma once
 
+#include "checkpoint/bytes.h"
 #include "checkpoint/mapped_file.h"
 #include "lockstep/dtype.h"
 
@@ -25,9 +26,24 @@ struct NamedTensor {
   std::int64_t bytes() const { return count() * size_of(dtype); }
 };
 
-// Writes the tensors in bytewise name order, so equal tensors give equal files; the header is
-// padded with spaces to a multiple of 8. `metadata` becomes __metadata__. Throws UsageError for
-// a name used twice, SystemError naming the file; nothing half-written stays.
+// A file that is not written yet: tensors in bytewise name order, so equal tensors give equal bytes;
+// the header is padded with spaces to a multiple of 8, `metadata` becomes __metadata__. Points at
+// the tensors' data, copies none.
+class SafetensorsImage {
+ public:
+  // Throws UsageError for a name used twice.
+  explicit SafetensorsImage(std::vector<NamedTensor> tensors,
+                            const std::map<std::string, std::string>& metadata = {});
+  // The file's bytes in order; valid as long as this object and the tensors.
+  std::vector<ByteSpan> pieces() const;
+
+ private:
+  std::vector<NamedTensor> tensors_;
+  std::string head_;
+};
+
+// Writes such a file. Throws UsageError for a name used twice, SystemError naming the file; nothing
+// half-written stays.
 void write_safetensors(const std::string& path, std::vector<NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

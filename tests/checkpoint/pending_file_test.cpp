@@ -1,13 +1,12 @@
 #include "checkpoint/pending_file.h"
 
 #include "lockstep/error.h"
+#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <vector>
 
 namespace lockstep::checkpoint {
@@ -15,26 +14,8 @@ namespace {
 
 using test::contents_of;
 using test::error_of;
+using test::FileSizeLimit;
 using test::TemporaryFolder;
-
-// Files of this process may hold at most so many bytes: a full disk without one.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = SIG_DFL;
-};
 
 TEST(PendingFile, AppearsWholeAndOnlyWhenPublished) {
   const TemporaryFolder folder;

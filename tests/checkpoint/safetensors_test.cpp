@@ -101,6 +101,17 @@ TEST(Safetensors, RefusesNamesUsedTwice) {
   EXPECT_EQ(folder.entries(), 0);
 }
 
+TEST(SafetensorsImage, IsTheFileInPieces) {
+  const TemporaryFolder folder;
+  write_safetensors(folder.file("w"), two_tensors(), {{"format", "pt"}});
+  const SafetensorsImage image(two_tensors(), {{"format", "pt"}});
+  std::string bytes;
+  for (const ByteSpan piece : image.pieces()) {
+    bytes.append(piece.begin(), piece.end());
+  }
+  EXPECT_EQ(bytes, contents_of(folder.file("w")));
+}
+
 std::string refusal(const TemporaryFolder& folder, const std::string& bytes) {
   const std::string path = folder.write("damaged", bytes);
   const std::string text = error_of<Error>([&] { SafetensorsFile file(path); });
