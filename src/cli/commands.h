@@ -14,5 +14,6 @@ int run_launch(Words arguments);
 int run_generate(Words arguments);
 int run_bench(Words arguments);
 int run_checkpoint(Words arguments);
+int run_doctor(Words arguments);
 
 }  // namespace lockstep::cli

@@ -31,7 +31,7 @@ constexpr std::array kCommands{
     Entry{"evaluate", "the loss of a trained model on a text", nullptr},
     Entry{"checkpoint", "export a trained model in Hugging Face's layout", run_checkpoint},
     Entry{"dash", "watch a run in the browser", nullptr},
-    Entry{"doctor", "what this machine can do, and who diverged where", nullptr},
+    Entry{"doctor", "what this machine can do, and what stands in the way", run_doctor},
 };
 
 std::string help() {

@@ -11,8 +11,11 @@
 #include "lockstep/group.h"
 #include "train/export.h"
 #include "train/generate.h"
+#include "train/libtorch.h"
 #include "train/options.h"
 #include "train/run.h"
+
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -76,6 +79,10 @@ int run(Words arguments) {
   }
   if (mode == "export") {
     return run_export(arguments.subspan(1));
+  }
+  if (mode == "libtorch") {  // what lockstep doctor asks for
+    std::printf("%s\n", train::describe_libtorch().dump().c_str());
+    return 0;
   }
   throw UsageError("expected train, generate or export, got '" + mode + "'; run it as lockstep " +
                    (mode.empty() ? "train" : mode));

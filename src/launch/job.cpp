@@ -1,9 +1,9 @@
 #include "launch/job.h"
 
 #include "base/environment.h"
-#include "launch/cores.h"
 #include "launch/file_descriptor.h"
 #include "lockstep/error.h"
+#include "machine/cores.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -114,7 +114,7 @@ Job make_job(const LaunchOptions& options) {
   job.nonce = random_nonce();
   job.control = "lockstep-" + job.nonce + "-control";
   job.port = free_port();
-  job.placement = place(allowed_cores(), cpu_quota(), options.ranks);
+  job.placement = place(machine::allowed_cores(), machine::cpu_quota(), options.ranks);
   job.threads =
       options.threads
           ? std::to_string(*options.threads)

@@ -1,9 +1,9 @@
 #include "launch/placement.h"
 
 #include "base/invariant.h"
+#include "machine/cores.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 namespace lockstep::launch {
@@ -23,8 +23,7 @@ Placement place(std::span<const int> cores, std::optional<double> quota, int ran
         cores.subspan(rank * count / parts, (rank + 1) * count / parts - rank * count / parts);
     placement.cores_of_rank.emplace_back(block.begin(), block.end());
   }
-  const double usable = std::min(static_cast<double>(count), quota.value_or(HUGE_VAL));
-  placement.threads_per_rank = std::max(1, static_cast<int>(usable) / ranks);
+  placement.threads_per_rank = std::max(1, machine::usable_cores(count, quota) / ranks);
   return placement;
 }
 

@@ -214,4 +214,17 @@ void Console::validation(const ValidationPoint& point) {
               static_cast<long long>(point.step), point.loss));
 }
 
+void Console::outcome(const Report& report) {
+  if (!report.history.step_ms.empty()) {
+    note(format(
+        "speed       %.1f ms per step, %s tokens/s, MFU %.1f %% of the %.0f GFLOP/s that "
+        "matrix products reach here",
+        median(report.history.step_ms), grouped(std::llround(tokens_per_second(report))).c_str(),
+        mfu(report) * 100, report.peak_flops / 1e9));
+  }
+  for (const std::string& line : report.advice) {
+    note("advice      " + line);
+  }
+}
+
 }  // namespace lockstep::train

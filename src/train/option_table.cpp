@@ -282,6 +282,10 @@ void add_results(Fields& fields) {
                         "Folder for config, metrics and report (runs/DATE-MODEL-STAGE)",
                         &Options::run_directory));
   fields.push_back(text("report", "FILE", "Where a copy of report.json goes", &Options::report));
+  fields.push_back(text("trace", "FILE",
+                        "Where a trace of steps 2 to 5 goes, and to trace.json of the run folder; "
+                        "open it in ui.perfetto.dev",
+                        &Options::trace));
 }
 
 }  // namespace
@@ -320,7 +324,6 @@ std::span<const NotBuiltOption> options_not_built() {
       {"resume", "leave it out and start from step 0"},
       {"stop-at", "give --steps"},
       {"allow-partial", "leave it out"},
-      {"trace", "leave it out; metrics.jsonl has every step"},
   };
   return kOptions;
 }

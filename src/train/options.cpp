@@ -161,6 +161,9 @@ void check(const Options& options) {
   if (!options.report.empty()) {
     check_writable_file("--report", options.report);
   }
+  if (!options.trace.empty()) {
+    check_writable_file("--trace", options.trace);
+  }
   check_writable_folder("--run", options.run_directory.empty() ? "." : options.run_directory);
 }
 

@@ -43,6 +43,7 @@ struct Options {
 
   std::string run_directory;  // empty: runs/<date>-<model>-<stage> in the working directory
   std::string report;         // empty: only run_directory/report.json
+  std::string trace;          // empty: no trace
 
   // k·P micro-batches, the leaves of the summation tree.
   std::int64_t leaves() const { return accumulate * ranks; }

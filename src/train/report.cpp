@@ -1,6 +1,6 @@
 #include "train/report.h"
 
-#include "train/machine.h"
+#include "machine/processors.h"
 
 #include <nlohmann/json.hpp>
 
@@ -88,12 +88,10 @@ void add_configuration(Json& json, const Report& report) {
 }
 
 void add_speed(Json& json, const Report& report) {
-  const double step_s = median(report.history.step_ms) / 1e3;
-  const auto tokens = static_cast<double>(tokens_per_step(report.options));
   json["step_ms"] = step_ms_json(report.history.step_ms);
-  json["tokens_per_s"] = step_s > 0 ? tokens / step_s : 0.0;
+  json["tokens_per_s"] = tokens_per_second(report);
   json["model_flops_per_step"] = report.flops_per_step;
-  json["mfu"] = step_s > 0 ? report.flops_per_step / step_s / report.peak_flops : 0.0;
+  json["mfu"] = mfu(report);
   json["exposed_comm_ms"] = median(report.history.exposed_ms);
 }
 
@@ -122,18 +120,32 @@ nlohmann::ordered_json report_json(const Report& report) {
   add_speed(json, report);
   json["memory"] = memory_json(report);
   json["traffic"] = traffic_json(report);
+  json["advice"] = report.advice;
   json["machine"] = {
-      {"cpu", cpu_name()}, {"cores", available_cores()}, {"threads_per_rank", report.threads}};
+      {"cpu", machine::cpu_name()}, {"cores", report.cores}, {"threads_per_rank", report.threads}};
   return json;
 }
 
-nlohmann::ordered_json metrics_line(const StepResult& step, std::int64_t tokens) {
+double tokens_per_second(const Report& report) {
+  const double step_s = median(report.history.step_ms) / 1e3;
+  return step_s > 0 ? static_cast<double>(tokens_per_step(report.options)) / step_s : 0.0;
+}
+
+double mfu(const Report& report) {
+  const double step_s = median(report.history.step_ms) / 1e3;
+  const bool known = step_s > 0 && report.peak_flops > 0;
+  return known ? report.flops_per_step / step_s / report.peak_flops : 0.0;
+}
+
+nlohmann::ordered_json metrics_line(const StepResult& step, const StepWork& work) {
+  const double step_s = step.ms / 1e3;
   return {{"step", step.step},
           {"train/loss", step.loss},
           {"train/lr", step.learning_rate},
           {"train/grad_norm", step.grad_norm},
           {"perf/step_ms", step.ms},
-          {"perf/tokens_per_s", static_cast<double>(tokens) / step.ms * 1e3},
+          {"perf/tokens_per_s", static_cast<double>(work.tokens) / step_s},
+          {"perf/mfu", work.flops / step_s / work.peak_flops},
           {"comm/exposed_ms", step.exposed_ms},
           {"comm/sent", step.traffic.sent},
           {"comm/received", step.traffic.received},
@@ -141,6 +153,15 @@ nlohmann::ordered_json metrics_line(const StepResult& step, std::int64_t tokens)
           {"comm/overlapped", step.overlapped},
           {"forwards", step.forwards},
           {"skipped", step.skipped}};
+}
+
+nlohmann::ordered_json memory_tags(const RankRecord& rank) {
+  return {{"memory/parameters", rank.held.parameters},
+          {"memory/gradients", rank.held.gradients},
+          {"memory/optimizer", rank.held.optimizer},
+          {"memory/transient_peak", rank.held.transient},
+          {"memory/activations_peak", rank.activations_peak},
+          {"memory/pss_peak", rank.resident_peak}};
 }
 
 double median(std::vector<double> values) {

@@ -29,7 +29,8 @@ struct RankRecord {
   std::int64_t sent = 0;           // traffic of all steps
   std::int64_t received = 0;
   std::int64_t collectives = 0;
-  std::int64_t forwards = 0;  // training forwards of all steps
+  std::int64_t forwards = 0;    // training forwards of all steps
+  std::int64_t exposed_us = 0;  // median per step
 };
 
 // Collective: every rank's record, in rank order.
@@ -49,6 +50,7 @@ struct Report {
   std::string command;
   Options options;
   int threads = 1;
+  int cores = 1;  // that all ranks together may use
   std::int64_t parameters = 0;
   double flops_per_step = 0;  // of all ranks
   double peak_flops = 0;      // per second, of all ranks
@@ -56,13 +58,29 @@ struct Report {
   std::string weights_sha256;
   std::vector<RankRecord> ranks;
   Prediction predicted;
+  std::vector<std::string> advice;
 };
+
+// Of the median step; 0 when there is none.
+double tokens_per_second(const Report& report);
+// Model FLOPs utilisation: the model's operations in a step against what matrix products of all
+// ranks reach in that time; 0 when unknown.
+double mfu(const Report& report);
 
 // Numbers keep round-trip digits; what is not finite becomes null.
 nlohmann::ordered_json report_json(const Report& report);
 
-// One step as a line of metrics.jsonl. `tokens`: of a step, over all ranks.
-nlohmann::ordered_json metrics_line(const StepResult& step, std::int64_t tokens);
+// What every step of a run comes to, over all ranks.
+struct StepWork {
+  std::int64_t tokens = 0;
+  double flops = 0;
+  double peak_flops = 0;  // per second
+};
+
+// One step as a line of metrics.jsonl.
+nlohmann::ordered_json metrics_line(const StepResult& step, const StepWork& work);
+// What a rank holds, as members of such a line.
+nlohmann::ordered_json memory_tags(const RankRecord& rank);
 
 // The middle value (the mean of two); 0 when there is none.
 double median(std::vector<double> values);

@@ -5,14 +5,22 @@
 #include "checkpoint/pending_file.h"
 #include "data/byte_tokenizer.h"
 #include "lockstep/error.h"
+#include "machine/command_line.h"
+#include "machine/cores.h"
+#include "machine/pages.h"
 #include "models/registry.h"
 #include "train/console.h"
 #include "train/counting_allocator.h"
 #include "train/generate.h"
-#include "train/machine.h"
+#include "train/matmul_peak.h"
 #include "train/memory.h"
+#include "train/narrow_modules.h"
 #include "train/report.h"
+#include "train/run_advice.h"
 #include "train/run_folder.h"
+#include "train/shared_cores.h"
+#include "train/step_trace.h"
+#include "train/traced_steps.h"
 #include "train/trainer.h"
 #include "train/weights.h"
 
@@ -42,7 +50,8 @@ int choose_threads(const Options& options, int ranks) {
   if (const auto shared_out = environment::integer("OMP_NUM_THREADS")) {
     return static_cast<int>(*shared_out);
   }
-  return std::max(1, available_cores() / ranks);
+  const int cores = machine::usable_cores(machine::allowed_cores().size(), machine::cpu_quota());
+  return std::max(1, cores / ranks);
 }
 
 // One step of a small model, so that the baseline holds what LibTorch keeps for itself.
@@ -83,6 +92,9 @@ class Run {
                     models::configuration_text(options.model, trainer_.model().configuration()),
                 .tokenizer = trainer_.tokenizer().spec(),
                 .tokenizer_identity = trainer_.tokenizer().identity()},
+        peak_flops_(matmul_peak(records_, {.bf16 = options.precision == PrecisionName::bf16})),
+        traced_(options.trace.empty() ? TraceWindow{} : trace_window(0, options.steps),
+                trainer_.parallel()),
         folder_(world.rank() == 0 ? std::optional<RunFolder>(options) : std::nullopt) {}
 
   void train() {
@@ -95,6 +107,7 @@ class Run {
     }
     if (options_.steps == 0) {
       memory_.sample();
+      note_memory();
     }
     if (history_.validation.empty() || history_.validation.back().step != options_.steps) {
       validate();
@@ -152,17 +165,41 @@ class Run {
   }
 
   // Memory is looked at in the second step, when the first has set everything up.
-  bool samples_memory() const {
-    return trainer_.steps_done() == std::min<std::int64_t>(1, options_.steps - 1);
-  }
+  std::int64_t memory_step() const { return std::min<std::int64_t>(1, options_.steps - 1); }
+  bool samples_memory() const { return trainer_.steps_done() == memory_step(); }
 
   StepResult step() {
-    if (!samples_memory()) {
-      return trainer_.step();
-    }
-    return trainer_.step([this](Moment moment) {
-      moment == Moment::before_forward ? memory_.begin() : memory_.sample();
+    const bool samples = samples_memory();
+    traced_.begin(trainer_.steps_done());
+    const StepResult result = trainer_.step([&](Moment moment) {
+      traced_.at(moment);
+      if (samples) {
+        moment == Moment::before_forward ? memory_.begin() : memory_.sample();
+      }
     });
+    if (samples) {
+      note_memory();
+    }
+    if (traced_.end(result.step)) {
+      save_trace();
+    }
+    return result;
+  }
+
+  void note_memory() {
+    mine_.held = held();
+    mine_.activations_peak = memory_.activations_peak();
+    mine_.baseline = memory_.baseline();
+    mine_.resident_peak = memory_.resident_peak();
+  }
+
+  // As soon as it is complete, so that a run that is ended early has it.
+  void save_trace() {
+    const std::string text = gather_trace(records_, traced_.spans());
+    if (folder_) {
+      checkpoint::write_text(folder_->file("trace.json"), text);
+      checkpoint::write_text(options_.trace, text);
+    }
   }
 
   void record(const StepResult& step) {
@@ -179,9 +216,23 @@ class Run {
     mine_.collectives += step.traffic.collectives;
     mine_.forwards += step.forwards;
     if (folder_) {
-      folder_->add_metrics(metrics_line(step, tokens_per_step(options_)));
+      folder_->add_metrics(line_of(step));
       console_->step(step, options_);
     }
+  }
+
+  nlohmann::ordered_json line_of(const StepResult& step) {
+    nlohmann::ordered_json line = metrics_line(step, {.tokens = tokens_per_step(options_),
+                                                      .flops = flops_per_step(),
+                                                      .peak_flops = peak_flops_});
+    if (step.step == memory_step()) {
+      line.update(memory_tags(mine_));
+    }
+    return line;
+  }
+
+  double flops_per_step() {
+    return models::flops(trainer_.model().facts(), tokens_per_step(options_), options_.sequence);
   }
 
   void validate() {
@@ -203,22 +254,27 @@ class Run {
 
   Report make_report(std::string hash) {
     mine_.held = held();
-    mine_.activations_peak = memory_.activations_peak();
-    mine_.baseline = memory_.baseline();
-    mine_.resident_peak = memory_.resident_peak();
-    const models::ModelFacts& facts = trainer_.model().facts();
+    mine_.exposed_us = std::llround(median(history_.exposed_ms) * 1e3);
+    const bool bf16 = options_.precision == PrecisionName::bf16;
+    // A machine that was busy before the first step may be quieter now.
+    peak_flops_ = std::max(peak_flops_, matmul_peak(records_, {.bf16 = bf16}));
     Report report;
-    report.command = command_line();
+    report.command = machine::command_line("lockstep");
     report.options = options_;
     report.threads = threads_;
-    report.parameters = facts.parameters;
-    report.flops_per_step = models::flops(facts, tokens_per_step(options_), options_.sequence);
-    report.peak_flops = matmul_peak({.bf16 = options_.precision == PrecisionName::bf16}) *
-                        static_cast<double>(options_.ranks);
+    report.cores = shared_cores(records_);
+    report.parameters = trainer_.model().facts().parameters;
+    report.flops_per_step = flops_per_step();
+    report.peak_flops = peak_flops_;
     report.history = history_;
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
     report.predicted = predict(trainer_.model(), options_);
+    report.advice = advice_for(
+        report, {.buckets = trainer_.parallel().buckets(),
+                 .narrow_modules = narrow_modules(trainer_.model()),
+                 .f32_peak_flops = bf16 ? matmul_peak(records_, {.bf16 = false}) : 0.0,
+                 .small_shared_pages = !machine::may_use_huge_pages(machine::shared_pages())});
     return report;
   }
 
@@ -252,6 +308,10 @@ class Run {
                    (options_.ranks > 1
                         ? ", bit-identical on all " + std::to_string(options_.ranks) + " ranks"
                         : ""));
+    console_->outcome(report);
+    if (!options_.trace.empty()) {
+      console_->note("trace       " + options_.trace + " (open it in ui.perfetto.dev)");
+    }
     console_->note("files in    " + folder_->path());
   }
 
@@ -262,6 +322,8 @@ class Run {
   std::optional<Console> console_;  // of rank 0, as is the folder
   Trainer trainer_;
   WeightsOrigin origin_;
+  double peak_flops_;  // of all ranks
+  TracedSteps traced_;
   std::optional<RunFolder> folder_;  // made last: data that can't be trained on leaves no folder
   History history_;
   RankRecord mine_;

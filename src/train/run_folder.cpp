@@ -6,12 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
+#include <vector>
 
 namespace lockstep::train {
 namespace {
@@ -34,6 +37,23 @@ std::string default_folder(const Options& options) {
     path = base + "-" + std::to_string(other);
   }
   return path;
+}
+
+bool is_for_tensorboard(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kTags{
+      "train/loss",        "train/lr", "train/grad_norm", "eval/loss",
+      "perf/tokens_per_s", "perf/mfu", "comm/exposed_ms"};
+  return name.starts_with("memory/") || std::ranges::find(kTags, name) != kTags.end();
+}
+
+std::vector<Scalar> scalars_of(const nlohmann::ordered_json& line) {
+  std::vector<Scalar> scalars;
+  for (const auto& [name, value] : line.items()) {
+    if (is_for_tensorboard(name)) {
+      scalars.push_back({name, value.get<double>()});
+    }
+  }
+  return scalars;
 }
 
 std::string make_folder(std::string path) {
@@ -81,6 +101,11 @@ void RunFolder::add_metrics(const nlohmann::ordered_json& line) {
   if (!metrics_) {
     throw SystemError(file("metrics.jsonl") + ": writing failed: " + std::strerror(errno));
   }
+  const auto step = line.at("step").get<std::int64_t>();
+  if (!events_) {
+    events_ = std::make_unique<EventFile>(path_, step);
+  }
+  events_->add(step, scalars_of(line));
 }
 
 }  // namespace lockstep::train

@@ -1,12 +1,14 @@
-// The folder that a run leaves behind: config.toml, metrics.jsonl, report.json,
-// weights.safetensors.
+// The folder that a run leaves behind: config.toml, metrics.jsonl, events for TensorBoard,
+// report.json, trace.json, weights.safetensors.
 #pragma once
 
+#include "train/event_file.h"
 #include "train/options.h"
 
 #include <nlohmann/json_fwd.hpp>
 
 #include <fstream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,7 +24,8 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // Appends one line to metrics.jsonl, which begins empty; a reader sees whole lines. Throws
+  // Appends one line to metrics.jsonl, which begins empty; a reader sees whole lines. The
+  // documented tags among its members go to TensorBoard's file too, at line["step"]. Throws
   // SystemError.
   void add_metrics(const nlohmann::ordered_json& line);
 
@@ -41,6 +44,7 @@ class RunFolder {
   std::string path_;
   Lock lock_;
   std::ofstream metrics_;
+  std::unique_ptr<EventFile> events_;  // made with the first line, which knows the first step
 };
 
 }  // namespace lockstep::train

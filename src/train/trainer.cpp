@@ -3,9 +3,9 @@
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "lockstep/error.h"
+#include "machine/cores.h"
 #include "models/hugging_face.h"
 #include "models/registry.h"
-#include "train/machine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,8 @@ data::Tokens open_tokens(const Options& options, Group& world, const data::Token
                          const OnTokenising& on_tokenising) {
   const data::TextSource source = data::inspect(data::resolve(options.data));
   const std::string folder = environment::cache_directory();
-  data::EncodeOptions encoding{.threads = available_cores()};
+  data::EncodeOptions encoding{
+      .threads = machine::usable_cores(machine::allowed_cores().size(), machine::cpu_quota())};
   if (world.rank() == 0) {
     if (on_tokenising) {
       encoding.on_progress = [&](std::int64_t done) { on_tokenising(done, source.bytes); };

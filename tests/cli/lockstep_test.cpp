@@ -76,7 +76,8 @@ std::vector<BadLine> bad_commands() {
       {{"checkpoint", "verify"}, "verify: not built yet", "use lockstep checkpoint export"},
       {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
       {{"dash"}, "lockstep dash", "not built yet"},
-      {{"doctor", "--flight", "x"}, "lockstep doctor", "not built yet"},
+      {{"doctor", "--flight", "x"}, "--flight", "not built yet"},
+      {{"doctor", "--jsn"}, "--jsn", "did you mean --json?"},
       {{"bench"}, "lockstep bench", "collectives, train, tokenize or acceptance"},
       {{"bench", "colectives"}, "colectives", "did you mean collectives?"},
       {{"generate"}, "--run", "finished lockstep train"},
@@ -148,11 +149,10 @@ std::vector<BadLine> not_built() {
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
   };
   for (const char* const name :
-       {"--hosts",         "--accumulate-in", "--unit-blocks",      "--prefetch",
-        "--reshard",       "--shard-size",    "--share-parameters", "--recompute",
-        "--max-staleness", "--straggle",      "--device-memory",    "--force",
-        "--noise-scale",   "--checkpoint",    "--checkpoint-every", "--keep",
-        "--resume",        "--stop-at",       "--allow-partial",    "--trace"}) {
+       {"--hosts", "--accumulate-in", "--unit-blocks", "--prefetch", "--reshard", "--shard-size",
+        "--share-parameters", "--recompute", "--max-staleness", "--straggle", "--device-memory",
+        "--force", "--noise-scale", "--checkpoint", "--checkpoint-every", "--keep", "--resume",
+        "--stop-at", "--allow-partial"}) {
     lines.push_back({train({name}), name, "not built yet; "});
   }
   return lines;
@@ -181,6 +181,8 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train({"--data", folder / "short.txt"}), "--data", "a longer text or a smaller --seq"},
       {train_on(folder, {"--report", "/no/such/r.json"}), "--report", "make it first"},
       {train_on(folder, {"--report", folder / "folder"}), "--report", "name a file in it"},
+      {train_on(folder, {"--trace", folder / "folder"}), "--trace", "name a file in it"},
+      {train_on(folder, {"--trace", "/no/such/t.json"}), "--trace", "make it first"},
       {train_on(folder, {"--report", folder / "text.txt/r.json"}), "--report", "does not exist"},
       {train_on(folder, {"--run", folder / "text.txt"}), "--run", "choose another folder"},
       {train_on(folder, {"--run", folder / "text.txt/below"}), "--run", "choose another folder"},

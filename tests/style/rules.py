@@ -5,12 +5,12 @@ import re
 import subprocess
 
 # The order of design and HACKING.md: a folder includes only itself and folders before it.
-LAYERS = ("base comm plan optim parallel checkpoint models data train launch cli").split()
-WITHOUT_TORCH = ("base comm plan optim data launch cli").split()
+LAYERS = ("base machine comm plan optim parallel checkpoint models data train launch cli").split()
+WITHOUT_TORCH = ("base machine comm plan optim data launch cli").split()
 # The one program that joins the command line to training.
 WITH_TORCH = {"src/cli/lockstep_train.cpp"}
 # The launcher starts any program, so it knows nothing of training.
-NARROWER = {"launch": {"base", "comm", "launch"}}
+NARROWER = {"launch": {"base", "machine", "comm", "launch"}}
 
 CODE_FOLDERS = ("include src tests bench examples").split()
 TEXT_SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ".txt", ".md", ".json", ".toml", ""}

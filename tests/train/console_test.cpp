@@ -112,6 +112,22 @@ TEST(Console, ShowsFirstAndLastStepInPlainLines) {
   EXPECT_EQ(text.find('\r'), std::string::npos) << "not a terminal";
 }
 
+TEST(Console, EndsWithSpeedAndAdvice) {
+  Report report;
+  report.options.micro_batch = 4;
+  report.flops_per_step = 4e9;
+  report.peak_flops = 8e10;
+  report.history.step_ms = {100};
+  report.advice = {"do this", "do that"};
+  Shown shown;
+  Console(shown.stream()).outcome(report);
+  EXPECT_EQ(shown.text(),
+            "speed       100.0 ms per step, 10,240 tokens/s, MFU 50.0 % of the 80 GFLOP/s that "
+            "matrix products reach here\n"
+            "advice      do this\n"
+            "advice      do that\n");
+}
+
 TEST(Console, SaysWhenAStepWasSkipped) {
   Shown shown;
   Options options;

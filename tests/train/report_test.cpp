@@ -35,6 +35,8 @@ Report some_report() {
                    .forwards = 6},
                   {}};
   report.predicted = {.ledger = {1, 2, 3, 0}, .step = {.sent = 4}};
+  report.cores = 2;
+  report.advice = {"use less"};
   return report;
 }
 
@@ -66,6 +68,7 @@ TEST(Report, HasTheDocumentedFields) {
                             "exposed_comm_ms",
                             "memory",
                             "traffic",
+                            "advice",
                             "machine"}) {
     EXPECT_TRUE(report.contains(field)) << field;
   }
@@ -83,7 +86,9 @@ TEST(Report, HasTheDocumentedFields) {
   EXPECT_EQ(report["traffic"]["per_rank"][0],
             (json{{"sent", 8}, {"received", 9}, {"collectives", 10}}));
   EXPECT_EQ(report["traffic"]["predicted"]["sent"], 12);
+  EXPECT_EQ(report["advice"], json({"use less"}));
   EXPECT_EQ(report["machine"].size(), 3u);
+  EXPECT_EQ(report["machine"]["cores"], 2);
 }
 
 TEST(Report, DerivesSpeedFromTheMedianStep) {
@@ -135,12 +140,23 @@ TEST(MetricsLine, TellsOneStep) {
                                   .ms = 500,
                                   .forwards = 2,
                                   .traffic = {10, 20, 3}},
-                                 1000);
+                                 {.tokens = 1000, .flops = 4e9, .peak_flops = 2e10});
   EXPECT_EQ(line["step"], 4);
   EXPECT_EQ(line["train/loss"], 1.5);
   EXPECT_EQ(line["perf/tokens_per_s"], 2000.0);
+  EXPECT_DOUBLE_EQ(line["perf/mfu"], 0.4);
   EXPECT_EQ(line["comm/collectives"], 3);
   EXPECT_EQ(line["forwards"], 2);
+}
+
+TEST(MemoryTags, AreWhatARankHolds) {
+  const json tags = memory_tags(some_report().ranks[0]);
+  EXPECT_EQ(tags, (json{{"memory/parameters", 1},
+                        {"memory/gradients", 2},
+                        {"memory/optimizer", 3},
+                        {"memory/transient_peak", 4},
+                        {"memory/activations_peak", 5},
+                        {"memory/pss_peak", 7}}));
 }
 
 }  // namespace

@@ -47,6 +47,23 @@ TEST(RunFolder, BelongsToOneRunAtATime) {
   const RunFolder later(options);
 }
 
+TEST(RunFolder, GivesTensorboardTheDocumentedTags) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.path();
+  RunFolder run(options);
+  run.add_metrics({{"step", 7}, {"train/loss", 0.1}, {"comm/sent", 3}, {"memory/pss_peak", 4}});
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
+      events = test::contents_of(entry.path().string());
+    }
+  }
+  EXPECT_NE(events.find("train/loss"), std::string::npos);
+  EXPECT_NE(events.find("memory/pss_peak"), std::string::npos);
+  EXPECT_EQ(events.find("comm/sent"), std::string::npos);
+}
+
 TEST(RunFolder, NamesItselfAfterDateModelAndStage) {
   const TemporaryFolder folder;
   const auto before = std::filesystem::current_path();

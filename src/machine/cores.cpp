@@ -1,16 +1,17 @@
-#include "launch/cores.h"
+#include "machine/cores.h"
 
 #include "lockstep/error.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <sched.h>
 #include <sstream>
 
-namespace lockstep::launch {
+namespace lockstep::machine {
 namespace {
 
 using Quota = std::optional<double>;
@@ -111,4 +112,9 @@ std::optional<double> cpu_quota(const CgroupFiles& files) {
   return smallest;
 }
 
-}  // namespace lockstep::launch
+int usable_cores(std::size_t cores, std::optional<double> quota) {
+  return std::max(1,
+                  static_cast<int>(std::min(static_cast<double>(cores), quota.value_or(HUGE_VAL))));
+}
+
+}  // namespace lockstep::machine

@@ -1,4 +1,4 @@
-#include "launch/cores.h"
+#include "machine/cores.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-namespace lockstep::launch {
+namespace lockstep::machine {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,6 +85,13 @@ TEST_F(CpuQuota, nonsense_is_no_quota) {
   EXPECT_EQ(quota(), std::nullopt);
 }
 
+TEST(UsableCores, are_the_lesser_of_cores_and_quota) {
+  EXPECT_EQ(usable_cores(4, std::nullopt), 4);
+  EXPECT_EQ(usable_cores(4, 2.9), 2);
+  EXPECT_EQ(usable_cores(4, 8.0), 4);
+  EXPECT_EQ(usable_cores(4, 0.2), 1);
+}
+
 TEST(AllowedCores, are_those_of_the_affinity) {
   const std::vector<int> before = allowed_cores();
   ASSERT_FALSE(before.empty());
@@ -100,4 +107,4 @@ TEST(AllowedCores, are_those_of_the_affinity) {
 }
 
 }  // namespace
-}  // namespace lockstep::launch
+}  // namespace lockstep::machine

@@ -1,11 +1,12 @@
 // What this process may use of the machine's processors.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace lockstep::launch {
+namespace lockstep::machine {
 
 // CPU numbers of this process's scheduling affinity, ascending. Throws SystemError.
 std::vector<int> allowed_cores();
@@ -20,4 +21,7 @@ struct CgroupFiles {
 // version 2 (cpu.max) and version 1 (cpu.cfs_quota_us); nullopt where none is set or readable.
 std::optional<double> cpu_quota(const CgroupFiles& files = {});
 
-}  // namespace lockstep::launch
+// Whole processors' worth of time that `cores` processors give under `quota`; at least 1.
+int usable_cores(std::size_t cores, std::optional<double> quota);
+
+}  // namespace lockstep::machine

@@ -1,0 +1,91 @@
+#include "train/step_trace.h"
+
+#include "base/invariant.h"
+
+#include <ATen/record_function.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::int64_t nanoseconds(Clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+// LibTorch calls plain functions, so where they record can't live in an object of ours.
+thread_local std::vector<TraceSpan>* recording = nullptr;
+
+struct Begun final : at::ObserverContext {
+  explicit Begun(Clock::time_point now) : begin(now) {}
+  Clock::time_point begin;
+};
+
+std::unique_ptr<at::ObserverContext> operator_begins(const at::RecordFunction&) {
+  return std::make_unique<Begun>(Clock::now());
+}
+
+void operator_ends(const at::RecordFunction& function, at::ObserverContext* context) {
+  if (recording != nullptr && context != nullptr) {
+    recording->push_back({function.name(), nanoseconds(static_cast<Begun*>(context)->begin),
+                          nanoseconds(Clock::now())});
+  }
+}
+
+}  // namespace
+
+StepTrace::StepTrace() {
+  LOCKSTEP_INVARIANT(recording == nullptr, ==, true);
+  recording = &spans_.compute;
+  callback_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(operator_begins, operator_ends)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                   at::RecordScope::USER_SCOPE}));
+}
+
+StepTrace::~StepTrace() { stop(); }
+
+void StepTrace::stop() {
+  if (const std::uint64_t callback = std::exchange(callback_, 0); callback != 0) {
+    at::removeCallback(callback);
+    recording = nullptr;
+  }
+}
+
+void StepTrace::part(std::string name, TimeSpan time) {
+  spans_.compute.push_back({std::move(name), nanoseconds(time.begin), nanoseconds(time.end)});
+}
+
+void StepTrace::exchanged(const ExchangeSpan& span) {
+  spans_.communication.push_back({std::string(span.name), nanoseconds(span.time.begin),
+                                  nanoseconds(span.time.end), span.bytes});
+}
+
+void StepTrace::exposed(TimeSpan time) {
+  spans_.waiting.push_back({"waiting", nanoseconds(time.begin), nanoseconds(time.end)});
+}
+
+std::string gather_trace(Group& group, const RankTrace& mine) {
+  std::int64_t origin_ns = first_begin_ns(mine);
+  group.all_reduce(std::span(&origin_ns, 1), {.op = ReduceOp::min, .name = "trace's origin"})
+      .wait();
+  std::string events = trace_events(group.rank(), mine, origin_ns);
+  std::vector<std::string> all;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    auto bytes = static_cast<std::int64_t>(events.size());
+    group.broadcast(std::span(&bytes, 1), rank, {.name = "trace's size"}).wait();
+    std::string part = rank == group.rank() ? events : std::string();
+    part.resize(static_cast<std::size_t>(bytes));
+    group.broadcast(Span(part.data(), bytes, Dtype::u8), rank, {.name = "trace"}).wait();
+    if (group.rank() == 0) {
+      all.push_back(std::move(part));
+    }
+  }
+  return group.rank() == 0 ? trace_json(all) : std::string();
+}
+
+}  // namespace lockstep::train
