@@ -208,6 +208,8 @@ class Group {
   // Collective: ranks of equal color form a group, ordered by (key, rank). A negative color joins
   // none.
   std::optional<Group> split(int color, int key);
+  // Collective: another group of the same ranks in the same order.
+  Group duplicate();
 
   // Advances all outstanding works that can go on, without waiting.
   void progress();

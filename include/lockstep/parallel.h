@@ -10,7 +10,13 @@
 //
 // A step's gradient is the mean over its M = P·k leaves (micro-batches), added in the one tree of
 // the design and rounded once; losses are means over their micro-batch. Hand-written loops under
-// no_sync() follow PyTorch instead: the sum over the backwards of a rank, the mean over ranks.
+// no_sync() follow PyTorch instead: the sum over the backwards of a rank, the mean over ranks,
+// added to what .grad holds already.
+//
+// The module may be any torch::nn::Module. Parameters may be frozen and unfrozen between steps on
+// all ranks alike: one that was frozen from the start costs no gradient and no optimizer memory
+// until it is unfrozen; one that is frozen later keeps both, and its state. Replacing a parameter
+// (or its storage) is an error that names it, as far as the module's own list shows it.
 //
 // Threads: everything, backward() included, happens on the thread that made the Parallel.
 // Errors: UsageError for what can't be done, GroupError when ranks fail or disagree.
@@ -50,9 +56,24 @@ struct Precision {
   }
 };
 
+// What happens to the module's buffers (batch norm's running statistics) when a step's gradients
+// have been exchanged; until then every rank's follow its own forward passes. Buffers that are not
+// floating point are rank 0's under either policy.
+//   broadcast  rank 0's, as PyTorch's data parallelism has them at the next forward
+//   average    the mean over ranks (over leaves in micro_steps), added in fp64, rounded once
+//
+// In micro_steps every leaf starts from the buffers as they were at the step's start, and what the
+// step leaves behind is leaf 0's (broadcast) or the mean over all leaves (average): so they don't
+// hang on how the leaves are spread over ranks, just as the gradient does not. A step counter
+// counts steps, not micro-batches. Hand-written loops let buffers run on from forward to forward,
+// as LibTorch does. Skipped steps keep their buffers. Buffers keep their dtype under every
+// Precision.
+enum class BufferPolicy : std::uint8_t { broadcast, average };
+
 struct ParallelOptions {
   Stage stage = Stage::ddp;
   Precision precision = {};
+  BufferPolicy buffers = BufferPolicy::broadcast;
   double bucket_mb = 25.0;  // 1 MB = 1e6 bytes of gradient; the first bucket is smaller; 0: one
                             // collective per parameter
   bool overlap = true;      // off: collectives start when backward has ended
@@ -134,15 +155,23 @@ class Parallel {
   // After the synchronising backward p.grad() is a view of the mean gradient (an fp32 one with bf16
   // parameters and k > 1, holding bf16 values); undefined for parameters unused on every rank.
 
-  // The norm over all parameters, before clipping; the same bits on every rank. The optimizer made
-  // by adamw() multiplies by min(1, max_norm/norm) as it updates, .grad keeps the unclipped values;
-  // without such an optimizer .grad is scaled in place.
+  // The norm over all parameters, before clipping; the same bits on every rank. An optimizer made
+  // by adamw() or sgd() multiplies by min(1, max_norm/norm) as it updates, .grad keeps the
+  // unclipped values; without such an optimizer .grad is scaled in place.
   double clip_grad_norm(double max_norm);
   double grad_norm();
 
-  // A torch::optim::Optimizer over the trainable parameters; updates flat memory in one pass. A
-  // second call is an error: each parameter belongs to one optimizer.
-  AdamW adamw(AdamWOptions options = {});
+  // A torch::optim::Optimizer over the module's parameters (optim.h), those frozen now included. A
+  // second one is an error: each parameter belongs to one optimizer.
+  AdamW adamw(const AdamWOptions& options = {},
+              const std::vector<ParameterGroup<AdamWOptions>>& groups = {});
+  SGD sgd(const SGDOptions& options = {},
+          const std::vector<ParameterGroup<SGDOptions>>& groups = {});
+  // One of LibTorch's elementwise optimizers: parallel.optimizer<torch::optim::RMSprop>(options).
+  template <class Optimizer, class Options>
+  TorchOptimizer<Optimizer> optimizer(const Options& options) {
+    return TorchOptimizer<Optimizer>(*engine_, options);
+  }
 
   // The step's loss: the mean of all leaves' losses, added in the gradient's tree in fp64.
   // Collective; `losses` are this rank's k leaves in order.

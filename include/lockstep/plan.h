@@ -5,6 +5,7 @@
 // Bytes per parameter at k = 1 micro-batch a step (P ranks; Adam's two moments are fp32):
 //   held as f32    4 parameters + 4 gradients + 8 optimizer
 //   held as bf16   2 parameters + 2 gradients + 12 optimizer (fp32 master and two moments)
+// SGD keeps one fp32 momentum instead of the two moments, or nothing without momentum.
 // With k > 1 a 16-bit gradient is held and sent as an fp32 sum (4 bytes), and a reproducible run
 // holds log2(k) partial sums of it. Everything lies in flat parameters, whose padding is counted.
 #pragma once
@@ -32,6 +33,7 @@ struct Training {
   std::int64_t micro_batches = 1;  // k: of one rank in one step
   bool reproducible = false;       // needs powers of two for ranks and micro_batches
   double bucket_mb = 25;           // 1 MB = 1e6 bytes; 0: one collective per parameter
+  int optimizer_vectors = 2;       // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
 };
 
 // Bytes that one rank holds, by category; every rank holds the same.

@@ -232,6 +232,8 @@ std::optional<Group> Group::split(int color, int key) {
   return Group(std::move(communicator));
 }
 
+Group Group::duplicate() { return std::move(*split(0, rank())); }
+
 void Group::progress() { communicator_->progress(); }
 
 }  // namespace lockstep

@@ -7,12 +7,12 @@ namespace lockstep::parallel {
 
 GradientCollector::GradientCollector(Device& device, Exchange& exchange,
                                      const std::vector<FlatParameter*>& parts,
-                                     std::vector<Bucket> buckets, CollectorOptions options)
+                                     std::vector<Bucket> buckets, Overlap overlap)
     : device_(device),
       exchange_(exchange),
       parts_(parts),
       buckets_(std::move(buckets)),
-      options_(options),
+      overlap_(overlap),
       progress_(buckets_.size()) {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (const std::size_t part : buckets_[b].parts) {
@@ -24,9 +24,11 @@ GradientCollector::GradientCollector(Device& device, Exchange& exchange,
   }
 }
 
-void GradientCollector::begin_step(GradientMemory& gradients, LeafSum& sum) {
+void GradientCollector::begin_step(GradientMemory& gradients, LeafSum& sum, LeafOrder order) {
   gradients_ = &gradients;
   sum_ = &sum;
+  order_ = order;
+  sum.begin(order);
   started_ = 0;
   first_complete_ = false;
   overlapped_ = false;
@@ -35,12 +37,19 @@ void GradientCollector::begin_step(GradientMemory& gradients, LeafSum& sum) {
   }
 }
 
+void GradientCollector::carry(std::size_t parameter) {
+  Slot& slot = slots_.at(parameter);
+  sum_->put(slot.place.part, slot.place.member, 0, /*first=*/true, take_gradient(slot));
+  slot.arrived = true;
+}
+
 void GradientCollector::begin_leaf(std::int64_t leaf, std::optional<double> exchange_scale) {
   leaf_ = leaf;
   exchange_scale_ = exchange_scale;
   for (Slot& slot : slots_) {
     slot.firings = 0;
     slot.moved = false;
+    slot.pending.reset();
   }
   for (Progress& bucket : progress_) {
     bucket.outstanding = bucket.parameters.size();
@@ -49,48 +58,62 @@ void GradientCollector::begin_leaf(std::int64_t leaf, std::optional<double> exch
 
 void GradientCollector::on_gradient(std::size_t parameter) {
   Slot& slot = slots_.at(parameter);
-  if (slot.bucket < started_) {
-    throw UsageError("parameter '" + name_of(slot) +
-                     "' received another gradient after its bucket ('" +
-                     buckets_[slot.bucket].name +
-                     "') was exchanged: it is used more often than in the steps before; set "
-                     "overlap = false (--overlap off)");
+  const bool closed_in_tree = order_ == LeafOrder::tree && slot.moved;
+  if (slot.bucket < started_ || closed_in_tree) {
+    throw UsageError(
+        "parameter '" + name_of(slot) + "' received another gradient after its bucket ('" +
+        buckets_[slot.bucket].name + (closed_in_tree ? "') was added" : "') was exchanged") +
+        ": it is used more often than in the steps before; set overlap = false "
+        "(--overlap off)");
   }
   ++slot.firings;
+  at::Tensor gradient = take_gradient(slot);
+  if (slot.pending.defined()) {
+    gradient = slot.pending + gradient;  // as LibTorch adds into .grad
+    slot.pending.reset();
+  }
   if (moves_now(slot)) {
-    move(slot);
+    move(slot, gradient);
+  } else {
+    slot.pending = gradient;
   }
   if (slot.firings == slot.expected) {
     --progress_[slot.bucket].outstanding;
   }
-  if (exchange_scale_ && learned_ && options_.overlap) {
+  if (exchange_scale_ && learned_ && overlap_ == Overlap::on) {
     start_complete_buckets();
   }
   exchange_.progress();
   note_overlap();
 }
 
-// The tree takes each leaf once, so a gradient that LibTorch still adds to stays in .grad.
+// The tree takes each leaf once, so a gradient that may still grow waits.
 bool GradientCollector::moves_now(const Slot& slot) const {
-  return options_.order == LeafOrder::running || (learned_ && slot.firings == slot.expected);
+  return order_ == LeafOrder::running ||
+         (learned_ && overlap_ == Overlap::on && slot.firings == slot.expected);
 }
 
-void GradientCollector::move(Slot& slot) {
+// Nothing stays in .grad, where a backward after an exception would add to it.
+at::Tensor GradientCollector::take_gradient(const Slot& slot) const {
   at::Tensor& gradient = tensor_of(slot).mutable_grad();
   if (gradient.layout() != torch::kStrided) {
     throw UsageError("parameter '" + name_of(slot) +
                      "' has a sparse gradient; flat gradients are dense: make the layer with "
                      "sparse(false)");
   }
-  sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
-            gradient.detach().contiguous());
+  at::Tensor taken = gradient.detach().contiguous();
   gradient.reset();
+  return taken;
+}
+
+void GradientCollector::move(Slot& slot, const at::Tensor& gradient) {
+  sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived, gradient);
   slot.moved = true;
   slot.arrived = true;
 }
 
 void GradientCollector::end_leaf() {
-  if (options_.order == LeafOrder::tree) {
+  if (order_ == LeafOrder::tree) {
     move_remaining();
   }
   for (Slot& slot : slots_) {
@@ -103,12 +126,11 @@ void GradientCollector::move_remaining() {
     if (slot.moved) {
       continue;
     }
-    const at::Tensor& tensor = tensor_of(slot);
-    if (slot.firings > 0 && tensor.grad().defined()) {
-      move(slot);
+    if (slot.pending.defined()) {
+      move(slot, std::exchange(slot.pending, at::Tensor()));
     } else {  // absent from this leaf: the tree needs its zero
       sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
-                torch::zeros_like(tensor));
+                torch::zeros_like(tensor_of(slot)));
     }
   }
 }
@@ -162,6 +184,7 @@ void GradientCollector::abandon() {
   exchange_.finish();
   for (Slot& slot : slots_) {
     slot.arrived = false;
+    slot.pending.reset();
   }
 }
 

@@ -23,21 +23,20 @@ struct Bucket {
   std::vector<std::size_t> parts;
 };
 
-struct CollectorOptions {
-  bool overlap = true;
-  LeafOrder order = LeafOrder::running;
-};
+enum class Overlap : std::uint8_t { off, on };
 
 class GradientCollector {
  public:
   // All references must outlive the collector. Parameters are numbered through parts and members in
   // order.
   GradientCollector(Device& device, Exchange& exchange, const std::vector<FlatParameter*>& parts,
-                    std::vector<Bucket> buckets, CollectorOptions options);
+                    std::vector<Bucket> buckets, Overlap overlap);
 
   // A step: begin_step, then per leaf begin_leaf … end_leaf, then exchange.
   // Discards what was collected before.
-  void begin_step(GradientMemory& gradients, LeafSum& sum);
+  void begin_step(GradientMemory& gradients, LeafSum& sum, LeafOrder order);
+  // Counts what an earlier step left in the parameter's .grad as the first of this step's sum.
+  void carry(std::size_t parameter);
   // `scale` is given for the leaf whose backward ends in the exchange: 1/M, or 1 (travels as is).
   void begin_leaf(std::int64_t leaf, std::optional<double> exchange_scale);
   // LibTorch has accumulated into the parameter's .grad.
@@ -56,12 +55,6 @@ class GradientCollector {
   bool overlapped() const { return overlapped_; }
   std::int64_t started() const { return static_cast<std::int64_t>(started_); }
 
-  struct Place {
-    std::size_t part;
-    std::size_t member;
-  };
-  Place place(std::size_t parameter) const { return slots_.at(parameter).place; }
-
  private:
   struct Slot {
     Place place;
@@ -70,6 +63,7 @@ class GradientCollector {
     std::int64_t expected = 1;  // most firings seen in one leaf
     bool moved = false;         // in this leaf
     bool arrived = false;       // in this step
+    at::Tensor pending = {};    // this leaf's gradient, while more of it may come (tree only)
   };
   struct Progress {
     std::vector<std::size_t> parameters;
@@ -79,7 +73,8 @@ class GradientCollector {
   const at::Tensor& tensor_of(const Slot& slot) const;
   const std::string& name_of(const Slot& slot) const;
   bool moves_now(const Slot& slot) const;
-  void move(Slot& slot);
+  at::Tensor take_gradient(const Slot& slot) const;
+  void move(Slot& slot, const at::Tensor& gradient);
   void move_remaining();
   void start_complete_buckets();
   void start(std::size_t bucket, double scale);
@@ -89,7 +84,8 @@ class GradientCollector {
   Exchange& exchange_;
   const std::vector<FlatParameter*>& parts_;
   std::vector<Bucket> buckets_;
-  CollectorOptions options_;
+  Overlap overlap_;
+  LeafOrder order_ = LeafOrder::running;
   GradientMemory* gradients_ = nullptr;
   LeafSum* sum_ = nullptr;
   std::vector<Slot> slots_;

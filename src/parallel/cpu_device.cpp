@@ -65,6 +65,10 @@ class CpuDevice final : public Device {
              std::int64_t count) override {
     optim::adamw(vectors, step, count);
   }
+  void sgd(const optim::SgdVectors& vectors, const optim::SgdStep& step,
+           std::int64_t count) override {
+    optim::sgd(vectors, step, count);
+  }
 
   void communication_follows_compute() override {}
   void compute_follows(Work& work) override { work.wait(); }

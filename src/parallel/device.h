@@ -10,6 +10,7 @@
 #include "lockstep/group.h"
 #include "optim/kernels.h"
 #include "optim/norm.h"
+#include "optim/sgd.h"
 
 #include <torch/torch.h>
 
@@ -38,6 +39,8 @@ class Device {
                            std::int64_t count) = 0;
   virtual void adamw(const optim::AdamWVectors& vectors, const optim::AdamWStep& step,
                      std::int64_t count) = 0;
+  virtual void sgd(const optim::SgdVectors& vectors, const optim::SgdStep& step,
+                   std::int64_t count) = 0;
 
   // Asked before a Work is issued: it will see everything that was queued until now.
   virtual void communication_follows_compute() = 0;

@@ -1,6 +1,7 @@
 #include "parallel/engine.h"
 
 #include "base/range.h"
+#include "parallel/leaf_seed.h"
 #include "parallel/leaf_weights.h"
 
 #include <algorithm>
@@ -21,19 +22,6 @@ void refuse_unbuilt(Stage stage, const Group& group) {
   }
 }
 
-// splitmix64 (Steele, Lea, Flood 2014), folded to the 32 bits that LibTorch's generator uses.
-std::uint64_t leaf_seed(std::uint64_t seed, std::int64_t step, std::int64_t leaf) {
-  const auto mix = [](std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  };
-  const std::uint64_t mixed =
-      mix(mix(mix(seed) ^ static_cast<std::uint64_t>(step)) ^ static_cast<std::uint64_t>(leaf));
-  return mixed >> 32;
-}
-
 double tree_sum(std::span<const double> values) {
   if (values.size() == 1) {
     return values[0];
@@ -49,21 +37,29 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
     : group_(group),
       options_(std::move(options)),
       device_(std::move(device)),
-      model_((refuse_unbuilt(options_.stage, group), std::move(module)), group, options_,
-             *device_) {
+      model_((refuse_unbuilt(options_.stage, group), std::move(module)), group, options_, *device_),
+      buffers_(model_.module(), group, options_.buffers) {
   if (options_.reproducible && !is_power_of_two(group.size())) {
     throw UsageError("reproducible needs a power of two ranks, got " +
                      std::to_string(group.size()));
   }
   exchange_ = options_.stage == Stage::single ? make_single_exchange(*device_)
                                               : make_ddp_exchange(*device_, group_, exposed_);
-  const LeafOrder order = options_.reproducible ? LeafOrder::tree : LeafOrder::running;
-  collector_ = std::make_unique<GradientCollector>(
-      *device_, *exchange_, model_.parts(), model_.buckets(),
-      CollectorOptions{.overlap = options_.overlap, .order = order});
-  hold_gradients(GradientWidth::leaf);
-  hooks_ = std::make_unique<GradientHooks>(
-      model_.tensors(), [this](std::size_t parameter) { on_gradient(parameter); });
+  make_collector();
+  gradient_ = std::make_unique<MeanGradient>(*device_, group_, model_, *exchange_);
+  gradient_->hold(GradientWidth::leaf);
+  std::vector<at::Tensor> listed;
+  for (const NamedParameter& parameter : model_.listed()) {
+    listed.push_back(parameter.tensor);
+  }
+  hooks_ =
+      std::make_unique<GradientHooks>(std::move(listed), [this](std::size_t i) { on_gradient(i); });
+}
+
+void Engine::make_collector() {
+  collector_ =
+      std::make_unique<GradientCollector>(*device_, *exchange_, model_.parts(), model_.buckets(),
+                                          options_.overlap ? Overlap::on : Overlap::off);
 }
 
 Engine::~Engine() = default;
@@ -75,9 +71,12 @@ MicroStep Engine::begin_micro_steps(std::int64_t k, std::int64_t total_weight) {
   if (phase_ == Phase::collecting) {
     abandon();
   }
-  clear_grads();
-  begin_step(k > 1 ? GradientWidth::accumulating : GradientWidth::leaf);
+  gradient_->clear_grads();
+  const LeafOrder order = options_.reproducible ? LeafOrder::tree : LeafOrder::running;
+  begin_step(k > 1 ? GradientWidth::accumulating : GradientWidth::leaf, order);
+  buffers_.begin_step(k, order);
   loop_ = Loop::micro_steps;
+  k_ = k;
   scale_ = 1.0 / static_cast<double>(total_weight);
   const MicroStep first{.index = 0, .leaf = group_.rank() * k, .last = k == 1};
   torch::manual_seed(leaf_seed(options_.seed, step_, first.leaf));
@@ -87,6 +86,7 @@ MicroStep Engine::begin_micro_steps(std::int64_t k, std::int64_t total_weight) {
 
 MicroStep Engine::next_micro_step(MicroStep previous, std::int64_t k) {
   collector_->end_leaf();
+  buffers_.end_leaf();
   ++leaves_;
   if (previous.last) {
     loop_ = Loop::plain;
@@ -117,9 +117,6 @@ void Engine::enter_no_sync() {
   if (loop_ != Loop::plain) {
     throw UsageError("no_sync() inside micro_steps or another no_sync(): they don't nest");
   }
-  if (phase_ == Phase::exchanged) {
-    phase_ = Phase::idle;
-  }
   loop_ = Loop::no_sync;
 }
 
@@ -129,13 +126,33 @@ void Engine::synchronise() {
   if (phase_ != Phase::collecting) {
     return;
   }
+  refuse_incomplete();
   loop_ = Loop::plain;
   exchange();
 }
 
+void Engine::refuse_incomplete() {
+  const bool failed = backward_ >= 0;
+  const bool left = loop_ == Loop::micro_steps && leaves_ < k_;
+  const std::int64_t ended = leaves_;
+  if (!failed && !left) {
+    return;
+  }
+  abandon();
+  if (failed) {
+    throw UsageError(
+        "the last backward ended in an exception, so its gradients were discarded; run another "
+        "one (or zero_grad()) before the step");
+  }
+  throw UsageError("the loop over micro_steps was left after " + std::to_string(ended) + " of " +
+                   std::to_string(k_) +
+                   " micro-batches, so their gradients were discarded; run it to its end before "
+                   "the step");
+}
+
 void Engine::require_decision() {
   if (phase_ == Phase::idle) {
-    begin_step(gradients_->width());
+    begin_step(gradient_->width(), LeafOrder::running);
     scale_ = 1.0 / group_.size();
   }
   synchronise();
@@ -145,36 +162,60 @@ void Engine::discard() {
   if (phase_ == Phase::collecting) {
     abandon();
   }
-  clear_grads();
+  gradient_->clear_grads();
   phase_ = Phase::idle;
 }
 
 // --- gradients ----------------------------------------------------------------------------------
 
-void Engine::on_gradient(std::size_t parameter) {
+void Engine::on_gradient(std::size_t listed) {
   if (loop_ != Loop::micro_steps) {
-    enter_backward();
+    enter_backward(listed);
   }
-  collector_->on_gradient(parameter);
+  const auto parameter = model_.trained(listed);
+  if (!parameter) {
+    throw UsageError("parameter '" + model_.listed()[listed].name +
+                     "' was unfrozen in the middle of a step; freeze and unfreeze between steps");
+  }
+  collector_->on_gradient(*parameter);
 }
 
 // Outside micro_steps a backward is a leaf, and its end is known from LibTorch only.
-void Engine::enter_backward() {
+void Engine::enter_backward(std::size_t listed) {
   const int backward = running_backward();
   if (backward == backward_) {
     return;
   }
   if (backward_ >= 0) {
-    abandon();  // an exception ended that one, so its callback was dropped
+    if (!awaited_.expired()) {
+      return;  // this one runs inside it
+    }
+    abandon();  // an exception ended it, so its callback was dropped
   }
   const bool accumulates = loop_ == Loop::no_sync;
   if (phase_ != Phase::collecting) {
-    begin_step(accumulates ? GradientWidth::accumulating : gradients_->width());
+    const bool carries = phase_ == Phase::exchanged;
+    begin_step(accumulates ? GradientWidth::accumulating : gradient_->width(), LeafOrder::running);
     scale_ = 1.0 / group_.size();
+    if (carries) {
+      carry_gradients(listed);
+    }
   }
   begin_leaf(leaves_, !accumulates);
   backward_ = backward;
-  call_after_backward([this] { end_backward(); });
+  const auto token = std::make_shared<int>(backward);
+  awaited_ = token;
+  call_after_backward([this, token] { end_backward(); });
+}
+
+// LibTorch adds to a .grad that nobody cleared; `but_not` is the one it has added to by now.
+void Engine::carry_gradients(std::size_t but_not) {
+  for (std::size_t i = 0; i < model_.listed().size(); ++i) {
+    const auto parameter = model_.trained(i);
+    if (i != but_not && parameter && model_.listed()[i].tensor.grad().defined()) {
+      collector_->carry(*parameter);
+    }
+  }
 }
 
 void Engine::end_backward() {
@@ -187,10 +228,11 @@ void Engine::end_backward() {
   }
 }
 
-void Engine::begin_step(GradientWidth width) {
-  model_.check_attached();
-  hold_gradients(width);
-  collector_->begin_step(*gradients_, *sum_);
+void Engine::begin_step(GradientWidth width, LeafOrder order) {
+  model_.check_unchanged();
+  follow_unfreezing();
+  gradient_->hold(width);
+  collector_->begin_step(gradient_->memory(), gradient_->sum(), order);
   exchange_->squares() = {};
   clip_factor_ = 1.0f;
   leaves_ = 0;
@@ -199,20 +241,20 @@ void Engine::begin_step(GradientWidth width) {
   phase_ = Phase::collecting;
 }
 
-void Engine::begin_leaf(std::int64_t leaf, bool exchanges) {
-  collector_->begin_leaf(leaf, exchanges ? std::optional(scale_) : std::nullopt);
-}
-
-// Grows once, when accumulation needs fp32; going back would only move the same memory about.
-void Engine::hold_gradients(GradientWidth width) {
-  if (gradients_ && (width == GradientWidth::leaf || gradients_->width() == width)) {
+void Engine::follow_unfreezing() {
+  const std::vector<std::size_t> unfrozen = model_.unfrozen();
+  if (unfrozen.empty()) {
     return;
   }
-  sum_.reset();
-  gradients_.reset();
-  gradients_ = std::make_unique<GradientMemory>(group_, model_.parts(), width);
-  const LeafOrder order = options_.reproducible ? LeafOrder::tree : LeafOrder::running;
-  sum_ = std::make_unique<LeafSum>(*device_, model_.parts(), *gradients_, order);
+  for (const std::size_t i : unfrozen) {
+    hooks_->take(i);
+  }
+  model_.add(unfrozen, group_, options_, *device_);
+  make_collector();
+}
+
+void Engine::begin_leaf(std::int64_t leaf, bool exchanges) {
+  collector_->begin_leaf(leaf, exchanges ? std::optional(scale_) : std::nullopt);
 }
 
 void Engine::exchange() {
@@ -220,26 +262,14 @@ void Engine::exchange() {
   collector_->finish(scale_);
   record_.collectives = collector_->started();
   record_.first_bucket_before_last_hook = collector_->overlapped();
-  decide_and_publish();
-  phase_ = Phase::exchanged;
-}
-
-void Engine::decide_and_publish() {
   device_->host_follows_compute();
   {
     const auto running = exposed_.run();
-    decision_ = decide(group_, exchange_->squares(), arrived());
+    gradient_->publish(arrived());
+    buffers_.exchange();
   }
   record_.exposed_ms += exposed_.take_ms();
-  for (std::size_t i = 0; i < parameters(); ++i) {
-    const auto [part, member] = place(i);
-    model_.tensors()[i].mutable_grad() =
-        decision_.present[i] ? gradients_->view(part, member) : at::Tensor();
-  }
-  versions_.clear();
-  for (std::size_t part = 0; part < parts().size(); ++part) {
-    versions_.push_back(gradients_->version(part));
-  }
+  phase_ = Phase::exchanged;
 }
 
 std::vector<bool> Engine::arrived() const {
@@ -252,25 +282,19 @@ std::vector<bool> Engine::arrived() const {
 
 void Engine::abandon() {
   collector_->abandon();
+  buffers_.abandon();
   backward_ = -1;
-  loop_ = Loop::plain;
-  phase_ = Phase::idle;
-}
-
-void Engine::clear_grads() {
-  for (const at::Tensor& tensor : model_.tensors()) {
-    tensor.mutable_grad().reset();
+  if (loop_ == Loop::micro_steps) {
+    loop_ = Loop::plain;  // a no_sync scope ends itself
   }
+  phase_ = Phase::idle;
 }
 
 // --- norm, clipping, update ---------------------------------------------------------------------
 
 double Engine::grad_norm() {
   require_decision();
-  if (gradients_were_touched()) {
-    recount_squares();
-  }
-  return decision_.norm;
+  return gradient_->norm();
 }
 
 double Engine::clip_grad_norm(double max_norm) {
@@ -278,78 +302,26 @@ double Engine::clip_grad_norm(double max_norm) {
     throw UsageError("clip_grad_norm: expected a norm > 0, got " + std::to_string(max_norm));
   }
   const double norm = grad_norm();
-  if (!decision_.all_finite) {
+  if (!may_step()) {
     return norm;
   }
   // torch.nn.utils.clip_grad_norm_'s guard against a zero norm.
   const auto factor = static_cast<float>(std::min(1.0, max_norm / (norm + 1e-6)));
-  if (optimizer_bytes_) {
+  if (clipping_ == Clipping::fused) {
     clip_factor_ = factor;
   } else if (factor < 1.0f) {
-    for (std::size_t part = 0; part < parts().size(); ++part) {
-      const SymmetricSpan& span = gradients_->span(part);
-      device_->scale({span.data(), span.dtype}, factor, std::nullopt, span.count);
-    }
+    gradient_->scale(factor);
   }
   return norm;
 }
 
-bool Engine::gradients_were_touched() const {
-  for (std::size_t part = 0; part < parts().size(); ++part) {
-    if (gradients_->version(part) != versions_[part]) {
-      return true;
-    }
-  }
-  return false;
-}
-
-void Engine::recount_squares() {
-  exchange_->squares() = {};
-  for (std::size_t part = 0; part < parts().size(); ++part) {
-    const SymmetricSpan& span = gradients_->span(part);
-    const Range range = exchange_->counts_squares_of(span.count);
-    const auto* bytes = static_cast<const std::byte*>(span.data());
-    device_->add_squares(exchange_->squares(),
-                         {bytes + range.begin * size_of(span.dtype), span.dtype}, range.size());
-  }
-  decide_and_publish();
-}
-
-bool Engine::may_step() { return decision_.all_finite; }
-
-std::vector<Engine::Update> Engine::updates() {
-  std::vector<Update> updates;
-  for (std::size_t i = 0; i < parameters(); ++i) {
-    const auto [part, member] = place(i);
-    const NamedParameter& parameter = parts()[part]->member(member);
-    if (!parameter.tensor.grad().defined() || parameter.tensor.numel() == 0) {
-      continue;
-    }
-    adopt_replaced_gradient(i);
-    const optim::Vector gradient = gradients_->values(part, member);
-    updates.push_back({.parameter = i,
-                       .count = parameter.tensor.numel(),
-                       .values = parts()[part]->values(member),
-                       .master = parts()[part]->master(member),
-                       .gradient = {gradient.data, gradient.dtype}});
-  }
-  return updates;
-}
-
-// A program may assign .grad a tensor of its own; the update reads flat memory.
-void Engine::adopt_replaced_gradient(std::size_t i) {
-  const auto [part, member] = place(i);
-  const at::Tensor& gradient = model_.tensors()[i].grad();
-  if (gradient.const_data_ptr() != gradients_->view(part, member).const_data_ptr()) {
-    gradients_->view(part, member).copy_(gradient);
-  }
-}
+bool Engine::may_step() { return gradient_->decision().all_finite; }
 
 void Engine::stepped() {
   for (const at::Tensor& tensor : model_.tensors()) {
     tensor.unsafeGetTensorImpl()->bump_version();
   }
-  clear_grads();
+  gradient_->clear_grads();
   clip_factor_ = 1.0f;
   phase_ = Phase::idle;
   ++step_;
@@ -357,7 +329,7 @@ void Engine::stepped() {
 
 void Engine::skipped() {
   record_.skipped = true;
-  clear_grads();
+  gradient_->clear_grads();
   phase_ = Phase::idle;
   ++step_;
 }
@@ -380,21 +352,12 @@ const NamedParameter& Engine::parameter(std::size_t i) const {
   return parts()[part]->member(member);
 }
 
-std::size_t Engine::index_of(const std::string& name) const {
-  for (std::size_t i = 0; i < parameters(); ++i) {
-    if (parameter(i).name == name) {
-      return i;
-    }
-  }
-  throw UsageError("no trained parameter named '" + name + "' in the module");
-}
-
-void Engine::register_optimizer(std::int64_t state_bytes) {
-  if (optimizer_bytes_) {
+void Engine::register_optimizer(Clipping clipping) {
+  if (clipping_) {
     throw UsageError(
         "this Parallel has an optimizer already; each parameter belongs to exactly one");
   }
-  optimizer_bytes_ = state_bytes;
+  clipping_ = clipping;
 }
 
 torch::Tensor Engine::full_parameter(const std::string& name) const {
@@ -421,8 +384,8 @@ void Engine::resume_at(std::int64_t steps) {
 HeldBytes Engine::held() const {
   HeldBytes held;
   held.parameters = model_.parameter_bytes();
-  held.gradients = gradients_->bytes() + sum_->bytes();
-  held.optimizer = model_.master_bytes() + optimizer_bytes_.value_or(0);
+  held.gradients = gradient_->bytes();
+  held.optimizer = model_.master_bytes() + optimizer_bytes_;
   return held;
 }
 

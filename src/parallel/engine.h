@@ -3,10 +3,11 @@
 #pragma once
 
 #include "lockstep/parallel.h"
+#include "parallel/buffers.h"
 #include "parallel/collector.h"
-#include "parallel/decision.h"
 #include "parallel/flat_model.h"
 #include "parallel/gradient_hooks.h"
+#include "parallel/mean_gradient.h"
 #include "parallel/stopwatch.h"
 
 #include <torch/torch.h>
@@ -19,6 +20,9 @@
 #include <vector>
 
 namespace lockstep::parallel {
+
+// Where clip_grad_norm() multiplies: as the optimizer updates, or .grad itself.
+enum class Clipping : std::uint8_t { fused, in_place };
 
 class Engine {
  public:
@@ -54,28 +58,22 @@ class Engine {
   // The optimizer's side of a step. A zero factor never occurs; 1 means no clipping.
   bool may_step();  // after require_decision(): false when a gradient is not finite
   float clip_factor() const { return clip_factor_; }
-  struct Update {
-    std::size_t parameter;
-    std::int64_t count;
-    optim::Vector values;
-    float* master;
-    optim::ConstVector gradient;
-  };
-  // The parameters that have a gradient now, with what updating them needs.
-  std::vector<Update> updates();
+  MeanGradient& gradient() { return *gradient_; }
   void stepped();
   void skipped();
 
   int ranks() const { return group_.size(); }
-  std::size_t parameters() const { return collector_->parameters(); }
+  std::size_t parameters() const { return model_.tensors().size(); }
   const NamedParameter& parameter(std::size_t i) const;
-  // The trained parameter of that name. Throws UsageError when there is none.
-  std::size_t index_of(const std::string& name) const;
-  // Adds the optimizer's state to the ledger. Throws UsageError when there is an optimizer already.
-  void register_optimizer(std::int64_t state_bytes);
+  // All floating-point parameters of the module, frozen ones included.
+  const std::vector<NamedParameter>& listed() const { return model_.listed(); }
+  // Throws UsageError when there is an optimizer already.
+  void register_optimizer(Clipping clipping);
+  // Adds to the optimizer's part of the ledger.
+  void add_optimizer_bytes(std::int64_t bytes) { optimizer_bytes_ += bytes; }
   Device& device() { return *device_; }
   const std::vector<FlatParameter*>& parts() const { return model_.parts(); }
-  GradientCollector::Place place(std::size_t i) const { return collector_->place(i); }
+  Place place(std::size_t i) const { return model_.place(i); }
 
   torch::Tensor full_parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const torch::Tensor& values);
@@ -95,20 +93,18 @@ class Engine {
   enum class Loop : std::uint8_t { plain, micro_steps, no_sync };
 
   void check_micro_steps(std::int64_t k) const;
+  void refuse_incomplete();
 
-  void on_gradient(std::size_t parameter);
-  void enter_backward();
+  void on_gradient(std::size_t listed);
+  void enter_backward(std::size_t listed);
+  void carry_gradients(std::size_t but_not);
   void end_backward();
-  void begin_step(GradientWidth width);
+  void begin_step(GradientWidth width, LeafOrder order);
+  void follow_unfreezing();
+  void make_collector();
   void begin_leaf(std::int64_t leaf, bool exchanges);
-  void hold_gradients(GradientWidth width);
   void exchange();
-  void decide_and_publish();
   void abandon();
-  void clear_grads();
-  bool gradients_were_touched() const;
-  void recount_squares();
-  void adopt_replaced_gradient(std::size_t parameter);
   std::vector<bool> arrived() const;
 
   Group& group_;
@@ -116,22 +112,23 @@ class Engine {
   std::unique_ptr<Device> device_;
   Stopwatch exposed_;
   FlatModel model_;
+  Buffers buffers_;
   std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<GradientMemory> gradients_;
-  std::unique_ptr<LeafSum> sum_;
+  std::unique_ptr<MeanGradient> gradient_;
   std::unique_ptr<GradientCollector> collector_;
   std::unique_ptr<GradientHooks> hooks_;
 
   Phase phase_ = Phase::idle;
   Loop loop_ = Loop::plain;
-  int backward_ = -1;        // the backward whose end is awaited
-  std::int64_t leaves_ = 0;  // ended in this step
-  double scale_ = 1.0;       // of the sum over ranks and leaves
+  int backward_ = -1;            // the backward whose end is awaited
+  std::weak_ptr<void> awaited_;  // lives as long as that backward
+  std::int64_t k_ = 1;           // leaves that the loop of micro_steps announced
+  std::int64_t leaves_ = 0;      // ended in this step
+  double scale_ = 1.0;           // of the sum over ranks and leaves
   std::int64_t step_ = 0;
-  Decision decision_;
   float clip_factor_ = 1.0f;
-  std::vector<std::uint32_t> versions_;  // of the gradients when they were published, per part
-  std::optional<std::int64_t> optimizer_bytes_;
+  std::optional<Clipping> clipping_;  // given by the optimizer, when there is one
+  std::int64_t optimizer_bytes_ = 0;
   StepRecord record_;
 };
 

@@ -3,6 +3,7 @@
 #include "base/bucket_plan.h"
 #include "parallel/parameters.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -51,11 +52,15 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
   const torch::NoGradGuard no_grad;
   verify_equal_lists(group, describe(*module_), "parameters and buffers");
   plan(trainable_parameters(*module_, options.precision), options, group.size(), device);
-  broadcast(group);
-  convert_frozen(*module_, options.precision);
-  for (const auto& part : owned_) {
-    part->attach_members(device);
+  if (group.size() > 1) {
+    for (at::Tensor& tensor : untrained_tensors(*module_)) {
+      broadcast_tensor(group, tensor);
+    }
   }
+  convert_frozen(*module_, options.precision);
+  attach(0, group, device);
+  listed_ = floating_parameters(*module_, options.precision);
+  number_trained();
 }
 
 void FlatModel::plan(std::vector<NamedParameter> parameters, const ParallelOptions& options,
@@ -79,23 +84,56 @@ void FlatModel::plan(std::vector<NamedParameter> parameters, const ParallelOptio
       parts_.push_back(owned_.back().get());
     }
   }
-  for (const FlatParameter* part : parts_) {
-    for (std::size_t i = 0; i < part->members(); ++i) {
-      tensors_.push_back(part->member(i).tensor);
+}
+
+void FlatModel::attach(std::size_t first_part, Group& group, Device& device) {
+  for (std::size_t part = first_part; part < parts_.size(); ++part) {
+    if (group.size() > 1) {
+      group.broadcast(parts_[part]->initial_values(), 0, {.name = "initial values"}).wait();
+    }
+    parts_[part]->attach_members(device);
+    for (std::size_t i = 0; i < parts_[part]->members(); ++i) {
+      tensors_.push_back(parts_[part]->member(i).tensor);
+      places_.push_back({part, i});
     }
   }
 }
 
-void FlatModel::broadcast(Group& group) {
-  if (group.size() == 1) {
-    return;
+void FlatModel::number_trained() {
+  trained_.assign(listed_.size(), std::nullopt);
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    const auto found = std::ranges::find_if(
+        tensors_, [&](const at::Tensor& tensor) { return tensor.is_same(listed_[i].tensor); });
+    if (found != tensors_.end()) {
+      trained_[i] = static_cast<std::size_t>(found - tensors_.begin());
+    }
   }
-  for (FlatParameter* part : parts_) {
-    group.broadcast(part->initial_values(), 0, {.name = "initial values"}).wait();
+}
+
+std::vector<std::size_t> FlatModel::unfrozen() const {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    if (listed_[i].tensor.requires_grad() && !trained(i)) {
+      result.push_back(i);
+    }
   }
-  for (at::Tensor& tensor : untrained_tensors(*module_)) {
-    broadcast_tensor(group, tensor);
+  return result;
+}
+
+void FlatModel::add(const std::vector<std::size_t>& unfrozen, Group& group,
+                    const ParallelOptions& options, Device& device) {
+  const torch::NoGradGuard no_grad;
+  std::vector<NamedParameter> parameters;
+  std::vector<std::string> names;
+  for (const std::size_t i : unfrozen) {
+    parameters.push_back(listed_.at(i));
+    names.push_back(listed_[i].name);
   }
+  verify_equal_lists(group, names, "unfrozen parameters");
+  const std::size_t first_part = parts_.size();
+  plan(std::move(parameters), options, group.size(), device);
+  attach(first_part, group, device);
+  number_trained();
 }
 
 at::Tensor FlatModel::parameter(const std::string& name) const {
@@ -114,8 +152,8 @@ at::Tensor FlatModel::full_precision(const std::string& name) const {
       return part->full_precision(*member);
     }
   }
-  const bool wide = parameter.scalar_type() == torch::kFloat64;
-  return parameter.detach().to(wide ? torch::kFloat64 : torch::kFloat32);
+  const bool is_double = parameter.scalar_type() == torch::kFloat64;
+  return parameter.detach().to(is_double ? torch::kFloat64 : torch::kFloat32);
 }
 
 void FlatModel::set_full_precision(const std::string& name, const at::Tensor& values,
@@ -136,7 +174,17 @@ void FlatModel::set_full_precision(const std::string& name, const at::Tensor& va
   parameter.detach().copy_(values);  // a frozen one
 }
 
-void FlatModel::check_attached() const {
+void FlatModel::check_unchanged() const {
+  const std::vector<NamedParameter> now = floating_parameters(*module_, {});
+  for (std::size_t i = 0; i < std::max(now.size(), listed_.size()); ++i) {
+    const bool same = i < now.size() && i < listed_.size() &&
+                      now[i].tensor.is_same(listed_[i].tensor) && now[i].name == listed_[i].name;
+    if (!same) {
+      throw UsageError("parameter '" + (i < now.size() ? now : listed_)[i].name +
+                       "' was replaced, added or removed after Parallel was made; write into the "
+                       "parameter instead, or change the module before making the Parallel");
+    }
+  }
   for (const FlatParameter* part : parts_) {
     part->check_attached();
   }
@@ -148,7 +196,9 @@ std::int64_t FlatModel::parameter_bytes() const {
     bytes += part->parameter_bytes();
   }
   for (const at::Tensor& parameter : module_->parameters()) {
-    bytes += parameter.requires_grad() ? 0 : static_cast<std::int64_t>(parameter.nbytes());
+    const bool flat = std::ranges::any_of(
+        tensors_, [&](const at::Tensor& tensor) { return tensor.is_same(parameter); });
+    bytes += flat ? 0 : static_cast<std::int64_t>(parameter.nbytes());
   }
   return bytes;
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,15 +29,29 @@ class FlatModel {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // All trainable parameters, through parts and members in order.
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
+  Place place(std::size_t parameter) const { return places_.at(parameter); }
+
+  // The module's floating-point parameters when it was wrapped, frozen ones included, in
+  // registration order.
+  const std::vector<NamedParameter>& listed() const { return listed_; }
+  // The number that listed()[i] has among tensors(); none while it was never trained.
+  std::optional<std::size_t> trained(std::size_t i) const { return trained_.at(i); }
+  // Those of listed() that are trained by now but have no place in flat memory.
+  std::vector<std::size_t> unfrozen() const;
+  // Collective. Gives them one, in buckets behind the others, with rank 0's values; nothing else
+  // moves.
+  void add(const std::vector<std::size_t>& unfrozen, Group& group, const ParallelOptions& options,
+           Device& device);
 
   // The fp32 (fp64) value of any parameter, frozen ones included. Throws UsageError for an unknown
   // name.
   at::Tensor full_precision(const std::string& name) const;
+  // Throws UsageError naming a parameter that was replaced, or whose storage was, or that is new.
+  void check_unchanged() const;
   // Sets it; what the module holds is the values' rounding. Throws UsageError for an unknown name
   // or another shape.
   void set_full_precision(const std::string& name, const at::Tensor& values, Device& device);
   torch::nn::Module& module() const { return *module_; }
-  void check_attached() const;
 
   std::int64_t parameter_bytes() const;  // frozen ones included
   std::int64_t master_bytes() const;
@@ -44,7 +59,8 @@ class FlatModel {
  private:
   void plan(std::vector<NamedParameter> parameters, const ParallelOptions& options, int ranks,
             Device& device);
-  void broadcast(Group& group);
+  void attach(std::size_t first_part, Group& group, Device& device);
+  void number_trained();
   at::Tensor parameter(const std::string& name) const;
 
   std::shared_ptr<torch::nn::Module> module_;
@@ -52,6 +68,9 @@ class FlatModel {
   std::vector<FlatParameter*> parts_;
   std::vector<Bucket> buckets_;
   std::vector<at::Tensor> tensors_;
+  std::vector<Place> places_;  // per tensor
+  std::vector<NamedParameter> listed_;
+  std::vector<std::optional<std::size_t>> trained_;  // per listed
 };
 
 }  // namespace lockstep::parallel

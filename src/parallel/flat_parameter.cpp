@@ -70,13 +70,16 @@ at::Tensor FlatParameter::full_precision(std::size_t i) const {
   return full.narrow(0, range.begin, range.size()).view(members_.at(i).tensor.sizes());
 }
 
-void FlatParameter::set_full_precision(std::size_t i, const at::Tensor& values, Device& device) {
-  const at::Tensor full = full_precision(i);
-  full.copy_(values);
+void FlatParameter::round_master(Device& device, std::size_t i) const {
   if (has_master()) {
-    device.convert(this->values(i), full.reshape({-1}));
-    device.host_follows_compute();
+    device.convert(values(i), full_precision(i));
   }
+}
+
+void FlatParameter::set_full_precision(std::size_t i, const at::Tensor& values, Device& device) {
+  full_precision(i).copy_(values);
+  round_master(device, i);
+  device.host_follows_compute();
   members_.at(i).tensor.unsafeGetTensorImpl()->bump_version();
 }
 

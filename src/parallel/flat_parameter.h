@@ -21,6 +21,12 @@ struct NamedParameter {
   torch::Dtype held_as;  // the dtype that the precision asks for
 };
 
+// Where a trained parameter lies: a flat parameter's number, and its own among the members.
+struct Place {
+  std::size_t part;
+  std::size_t member;
+};
+
 class FlatParameter {
  public:
   // Copies the members' values into flat memory, in fp32 (fp64 for fp64); call after_broadcast()
@@ -42,6 +48,8 @@ class FlatParameter {
   optim::Vector values(std::size_t i) const;
   float* master(std::size_t i) const;
   at::Tensor full_precision(std::size_t i) const;
+  // Rounds the member's master, where there is one, into its values.
+  void round_master(Device& device, std::size_t i) const;
   // Sets a member in full precision, and what is held to its rounding; a graph that was kept over
   // this is LibTorch's error.
   void set_full_precision(std::size_t i, const at::Tensor& values, Device& device);

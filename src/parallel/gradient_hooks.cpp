@@ -28,28 +28,54 @@ class Hook final : public torch::autograd::PostAccumulateGradHook {
   std::function<void()> action_;
 };
 
+// A tensor that never needed a gradient has no place for a hook yet.
+bool has_hook(const at::Tensor& parameter) {
+  return parameter.unsafeGetTensorImpl()->autograd_meta() != nullptr &&
+         torch::autograd::impl::post_acc_grad_hooks(parameter) != nullptr;
+}
+
+void require_free(const at::Tensor& parameter) {
+  if (has_hook(parameter)) {
+    throw UsageError(
+        "a parameter already has a post-accumulate-grad hook: another Parallel holds this "
+        "module, or the program set one; a parameter belongs to one Parallel");
+  }
+}
+
 }  // namespace
 
 GradientHooks::GradientHooks(std::vector<at::Tensor> parameters,
                              std::function<void(std::size_t)> on_gradient)
-    : parameters_(std::move(parameters)) {
+    : parameters_(std::move(parameters)),
+      on_gradient_(std::move(on_gradient)),
+      ours_(parameters_.size(), false) {
   for (const at::Tensor& parameter : parameters_) {
-    if (torch::autograd::impl::post_acc_grad_hooks(parameter) != nullptr) {
-      parameters_.clear();
-      throw UsageError(
-          "a parameter already has a post-accumulate-grad hook: another Parallel holds this "
-          "module, or the program set one; a parameter belongs to one Parallel");
+    if (parameter.requires_grad()) {
+      require_free(parameter);
     }
   }
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    torch::autograd::impl::set_post_acc_grad_hooks(
-        parameters_[i], std::make_unique<Hook>([on_gradient, i] { on_gradient(i); }));
+    if (!has_hook(parameters_[i])) {
+      take(i);
+    }
   }
 }
 
+void GradientHooks::take(std::size_t i) {
+  if (ours_.at(i)) {
+    return;
+  }
+  require_free(parameters_[i]);
+  torch::autograd::impl::set_post_acc_grad_hooks(
+      parameters_[i], std::make_unique<Hook>([on_gradient = on_gradient_, i] { on_gradient(i); }));
+  ours_[i] = true;
+}
+
 GradientHooks::~GradientHooks() {
-  for (const at::Tensor& parameter : parameters_) {
-    torch::autograd::impl::post_acc_grad_hooks(parameter).reset();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (ours_[i]) {
+      torch::autograd::impl::post_acc_grad_hooks(parameters_[i]).reset();
+    }
   }
 }
 

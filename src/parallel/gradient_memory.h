@@ -24,6 +24,7 @@ class GradientMemory {
   GradientMemory(Group& group, const std::vector<FlatParameter*>& parts, GradientWidth width);
 
   GradientWidth width() const { return width_; }
+  std::size_t parts() const { return parts_.size(); }
   const SymmetricSpan& span(std::size_t part) const { return spans_.at(part); }
   // Member i of a part: where its gradient lies, and a tensor [member's shape] on it.
   optim::Vector values(std::size_t part, std::size_t member) const;

@@ -5,8 +5,8 @@
 namespace lockstep::parallel {
 
 LeafSum::LeafSum(Device& device, const std::vector<FlatParameter*>& parts,
-                 GradientMemory& gradients, LeafOrder order)
-    : device_(device), parts_(parts), gradients_(gradients), order_(order) {}
+                 GradientMemory& gradients)
+    : device_(device), parts_(parts), gradients_(gradients) {}
 
 void LeafSum::put(std::size_t part, std::size_t member, std::int64_t leaf, bool first,
                   const at::Tensor& gradient) {

@@ -18,9 +18,10 @@ enum class LeafOrder : std::uint8_t { running, tree };
 class LeafSum {
  public:
   // All references must outlive the sum. Sums end in `gradients`.
-  LeafSum(Device& device, const std::vector<FlatParameter*>& parts, GradientMemory& gradients,
-          LeafOrder order);
+  LeafSum(Device& device, const std::vector<FlatParameter*>& parts, GradientMemory& gradients);
 
+  // Before the first put of a step.
+  void begin(LeafOrder order) { order_ = order; }
   // Adds leaf `leaf` (from 0) of a member. In running order `first` says that nothing was added in
   // this step yet; in tree order every leaf must be put once, in order (zeros when absent).
   void put(std::size_t part, std::size_t member, std::int64_t leaf, bool first,
@@ -41,7 +42,7 @@ class LeafSum {
   Device& device_;
   const std::vector<FlatParameter*>& parts_;
   GradientMemory& gradients_;
-  LeafOrder order_;
+  LeafOrder order_ = LeafOrder::running;
   std::vector<std::vector<at::Tensor>> deeper_;  // [depth − 1][part], flat
 };
 

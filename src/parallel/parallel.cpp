@@ -34,7 +34,15 @@ Parallel::NoSync Parallel::no_sync() { return NoSync(engine_.get()); }
 void Parallel::synchronise() { engine_->synchronise(); }
 double Parallel::clip_grad_norm(double max_norm) { return engine_->clip_grad_norm(max_norm); }
 double Parallel::grad_norm() { return engine_->grad_norm(); }
-AdamW Parallel::adamw(AdamWOptions options) { return AdamW(*engine_, options); }
+
+AdamW Parallel::adamw(const AdamWOptions& options,
+                      const std::vector<ParameterGroup<AdamWOptions>>& groups) {
+  return AdamW(*engine_, options, groups);
+}
+SGD Parallel::sgd(const SGDOptions& options,
+                  const std::vector<ParameterGroup<SGDOptions>>& groups) {
+  return SGD(*engine_, options, groups);
+}
 
 double Parallel::mean_loss(std::span<const double> losses) {
   const auto here = static_cast<std::int64_t>(losses.size());

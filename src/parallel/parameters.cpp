@@ -42,6 +42,20 @@ std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t i
 
 }  // namespace
 
+std::vector<NamedParameter> floating_parameters(const torch::nn::Module& module,
+                                                const Precision& precision) {
+  std::vector<NamedParameter> parameters;
+  std::set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const at::Tensor& tensor = item.value();
+    if (tensor.defined() && tensor.is_floating_point() &&
+        seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      parameters.push_back({item.key(), tensor, held_as(item.key(), tensor, precision)});
+    }
+  }
+  return parameters;
+}
+
 std::vector<NamedParameter> trainable_parameters(const torch::nn::Module& module,
                                                  const Precision& precision) {
   std::vector<NamedParameter> parameters;
@@ -103,7 +117,7 @@ void verify_equal_lists(Group& group, const std::vector<std::string>& lines,
     return;
   }
   const std::vector<std::string> texts =
-      comm::gather_texts(group, join(lines), "verify parameters");
+      comm::gather_texts(group, join(lines), "verify " + std::string(what));
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     if (texts[rank] == texts[0]) {
       continue;

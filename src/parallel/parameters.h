@@ -18,6 +18,10 @@ namespace lockstep::parallel {
 std::vector<NamedParameter> trainable_parameters(const torch::nn::Module& module,
                                                  const Precision& precision);
 
+// All floating-point parameters, frozen ones included, otherwise the same.
+std::vector<NamedParameter> floating_parameters(const torch::nn::Module& module,
+                                                const Precision& precision);
+
 // Converts what is not trained: frozen floating-point parameters, to the type `precision` asks for.
 void convert_frozen(torch::nn::Module& module, const Precision& precision);
 

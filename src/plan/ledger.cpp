@@ -15,11 +15,11 @@ std::int64_t partial_sums(const Training& training) {
   return std::bit_width(static_cast<std::uint64_t>(training.micro_batches)) - 1;
 }
 
-// Of AdamW: two moments, and an fp32 master of what is held in 16 bits.
-std::int64_t optimizer_bytes_per_element(Dtype dtype) {
-  const std::int64_t moment = dtype == Dtype::f64 ? size_of(Dtype::f64) : size_of(Dtype::f32);
+// The optimizer's vectors, and an fp32 master of what is held in 16 bits.
+std::int64_t optimizer_bytes_per_element(Dtype dtype, int vectors) {
+  const std::int64_t value = dtype == Dtype::f64 ? size_of(Dtype::f64) : size_of(Dtype::f32);
   const std::int64_t master = size_of(dtype) == 2 ? size_of(Dtype::f32) : 0;
-  return 2 * moment + master;
+  return vectors * value + master;
 }
 
 }  // namespace
@@ -31,7 +31,8 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
       const std::int64_t elements = flat.layout.size();
       held.parameters += elements * size_of(flat.dtype);
       held.gradients += elements * size_of(flat.gradient_dtype) * partial_sums(training);
-      held.optimizer += elements * optimizer_bytes_per_element(flat.dtype);
+      held.optimizer +=
+          elements * optimizer_bytes_per_element(flat.dtype, training.optimizer_vectors);
     }
   }
   for (const Parameter& parameter : parameters) {

@@ -44,6 +44,23 @@ TEST(Formation, split_orders_by_key_then_rank_and_leaves_negative_colors_out) {
   });
 }
 
+TEST(Formation, duplicate_has_the_same_ranks_and_its_own_operations) {
+  on_ranks(3, [](Group& group) {
+    Group other = group.duplicate();
+    EXPECT_EQ(other.rank(), group.rank());
+    EXPECT_EQ(other.size(), 3);
+    // Outstanding in both at once, ended in the other order.
+    float one = 1.0f;
+    float two = 2.0f;
+    Work first = group.all_reduce(std::span(&one, 1));
+    Work second = other.all_reduce(std::span(&two, 1));
+    second.wait();
+    first.wait();
+    EXPECT_EQ(one, 3.0f);
+    EXPECT_EQ(two, 6.0f);
+  });
+}
+
 TEST(Formation, sub_groups_have_symmetric_memory_and_groups_of_their_own) {
   on_ranks(4, [](Group& group) {
     auto half = group.split(group.rank() / 2, group.rank());

@@ -36,18 +36,18 @@ class CollectorTest : public testing::Test {
       parts_.push_back(owned_.back().get());
     }
     gradients_ = std::make_unique<GradientMemory>(group_, parts_, GradientWidth::leaf);
-    sum_ = std::make_unique<LeafSum>(*device_, parts_, *gradients_, LeafOrder::running);
+    sum_ = std::make_unique<LeafSum>(*device_, parts_, *gradients_);
   }
 
-  std::unique_ptr<GradientCollector> collector(bool overlap = true) {
+  std::unique_ptr<GradientCollector> collector(Overlap overlap = Overlap::on) {
     return std::make_unique<GradientCollector>(
         *device_, exchange_, parts_, std::vector<Bucket>{{"b0", {0}}, {"b1", {1}}, {"b2", {2}}},
-        CollectorOptions{.overlap = overlap});
+        overlap);
   }
 
-  void begin(GradientCollector& collector) {
+  void begin(GradientCollector& collector, LeafOrder order = LeafOrder::running) {
     exchange_.started.clear();
-    collector.begin_step(*gradients_, *sum_);
+    collector.begin_step(*gradients_, *sum_, order);
     collector.begin_leaf(0, 1.0);
   }
 
@@ -107,7 +107,7 @@ TEST_F(CollectorTest, BucketsStartAsTheyFillButInOrder) {
 }
 
 TEST_F(CollectorTest, WithoutOverlapNothingStartsBeforeTheEnd) {
-  const auto all = collector(/*overlap=*/false);
+  const auto all = collector(Overlap::off);
   learn(*all);
   begin(*all);
   for (const std::size_t parameter : {0u, 1u, 2u}) {
@@ -159,6 +159,34 @@ TEST_F(CollectorTest, GradientAfterItsBucketWasExchangedIsNamed) {
     EXPECT_NE(std::string(error.what()).find("'p0'"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("overlap"), std::string::npos) << error.what();
   }
+}
+
+TEST_F(CollectorTest, TreeAddsAParameterThatFiresTwiceAsOneLeafAndLeavesNothingInGrad) {
+  const auto all = collector();
+  for (int step = 0; step < 2; ++step) {
+    begin(*all, LeafOrder::tree);
+    for (const std::size_t parameter : {0u, 0u, 1u, 2u}) {
+      fire(*all, parameter, 2.0f);
+      EXPECT_FALSE(parts_[parameter]->member(0).tensor.grad().defined());
+    }
+    end(*all);
+    EXPECT_EQ(values_of(gradients_->view(0, 0)), (std::vector<double>{4, 4}));
+  }
+}
+
+TEST_F(CollectorTest, CarriedGradientIsTheFirstOfTheSum) {
+  const auto all = collector();
+  begin(*all);
+  for (const std::size_t parameter : {0u, 1u}) {
+    parts_[parameter]->member(0).tensor.mutable_grad() = torch::full({2}, 5.0f);
+    all->carry(parameter);
+  }
+  fire(*all, 1, 2.0f);
+  end(*all);
+  EXPECT_EQ(values_of(gradients_->view(0, 0)), (std::vector<double>{5, 5}));
+  EXPECT_EQ(values_of(gradients_->view(1, 0)), (std::vector<double>{7, 7}));
+  EXPECT_TRUE(all->arrived(0));
+  EXPECT_FALSE(all->arrived(2));
 }
 
 TEST_F(CollectorTest, SparseGradientIsNamed) {

@@ -51,7 +51,8 @@ class LeafSumTest : public testing::TestWithParam<torch::Dtype> {
 
   torch::Tensor sum_of(const std::vector<torch::Tensor>& values, LeafOrder order) {
     GradientMemory gradients(group_, parts_, GradientWidth::accumulating);
-    LeafSum sum(*device_, parts_, gradients, order);
+    LeafSum sum(*device_, parts_, gradients);
+    sum.begin(order);
     for (std::size_t leaf = 0; leaf < values.size(); ++leaf) {
       sum.put(0, 1, static_cast<std::int64_t>(leaf), leaf == 0, values[leaf]);
     }
@@ -99,7 +100,7 @@ TEST(LeafSum, SecondBackwardOfALeafAddsLikeLibTorch) {
   part.attach_members(*device);
   const std::vector<FlatParameter*> parts{&part};
   GradientMemory gradients(group, parts, GradientWidth::leaf);
-  LeafSum sum(*device, parts, gradients, LeafOrder::running);
+  LeafSum sum(*device, parts, gradients);
   const auto first = torch::tensor({256.0f, 1.0f, 3.0f, -2.5f}).to(torch::kBFloat16);
   const auto second = torch::tensor({0.75f, 1.0f, 1e-3f, 2.5f}).to(torch::kBFloat16);
   sum.put(0, 0, 0, true, first);

@@ -1,6 +1,8 @@
 // Small modules that tests of the engine train.
 #pragma once
 
+#include "lockstep/error.h"
+
 #include <torch/torch.h>
 
 #include <memory>
@@ -55,6 +57,17 @@ TORCH_MODULE(Perceptron);
 inline std::vector<double> values_of(const torch::Tensor& tensor) {
   const torch::Tensor flat = tensor.detach().to(torch::kFloat64).reshape({-1}).contiguous();
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+// The text of the lockstep::Error that `body` throws.
+template <class Body>
+std::string error_of(Body body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
 }
 
 inline void append(std::vector<double>& to, const std::vector<double>& values) {

@@ -15,6 +15,7 @@ namespace lockstep {
 namespace {
 
 using test::append;
+using test::error_of;
 using test::Parameters;
 using test::Perceptron;
 using test::RankResult;
@@ -398,16 +399,6 @@ TEST(Parallel, NormSeesWhatTheProgramDidToGrad) {
        })) {
     EXPECT_EQ(values, Values{5.0});
   }
-}
-
-template <class Body>
-std::string error_of(Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Parallel, RefusesWhatItCannotDo) {

@@ -69,6 +69,10 @@ class QueuedDevice final : public parallel::Device {
              std::int64_t count) override {
     enqueue([=, this] { cpu_->adamw(vectors, step, count); });
   }
+  void sgd(const optim::SgdVectors& vectors, const optim::SgdStep& step,
+           std::int64_t count) override {
+    enqueue([=, this] { cpu_->sgd(vectors, step, count); });
+  }
 
   void communication_follows_compute() override {
     if (ignored_ != Ignored::communication_follows_compute) {

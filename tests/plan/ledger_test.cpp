@@ -35,6 +35,15 @@ TEST(Ledger, bytes_per_parameter_of_each_dtype) {
   }
 }
 
+TEST(Ledger, optimizer_holds_its_vectors_and_the_masters) {
+  for (const int vectors : {0, 1, 2}) {
+    const Training training{.ranks = 2, .optimizer_vectors = vectors};
+    EXPECT_EQ(ledger(Model{{kElements, Dtype::f32}}, training).optimizer, 4 * vectors * kElements);
+    EXPECT_EQ(ledger(Model{{kElements, Dtype::bf16}}, training).optimizer,
+              (4 * vectors + 4) * kElements);
+  }
+}
+
 TEST(Ledger, accumulating_holds_bf16_gradients_in_fp32) {
   const Training training{.ranks = 2, .micro_batches = 3};
   EXPECT_EQ(ledger(Model{{kElements, Dtype::bf16}}, training).gradients, 4 * kElements);

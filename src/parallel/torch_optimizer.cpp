@@ -1,0 +1,62 @@
+#include "lockstep/optim.h"
+#include "parallel/engine.h"
+
+namespace lockstep::parallel {
+namespace {
+
+// LibTorch's optimizers want the gradient in the parameter's own type.
+void show_gradients(Engine& engine, const std::vector<torch::Tensor>& parameters,
+                    const std::vector<Update>& updates) {
+  if (engine.parameters() != parameters.size()) {
+    throw UsageError("parameter '" + engine.parameter(parameters.size()).name +
+                     "' was unfrozen after the torch::optim optimizer was made, which can't take "
+                     "it in; unfreeze first, or use adamw() or sgd()");
+  }
+  for (const Update& update : updates) {
+    const at::Tensor& parameter = parameters[update.parameter];
+    parameter.mutable_grad() = engine.gradient().view(update.parameter).to(parameter.scalar_type());
+  }
+}
+
+}  // namespace
+
+std::vector<torch::Tensor> full_precision_parameters(Engine& engine) {
+  engine.register_optimizer(Clipping::in_place);
+  std::vector<torch::Tensor> parameters;
+  for (std::size_t i = 0; i < engine.parameters(); ++i) {
+    const auto [part, member] = engine.place(i);
+    parameters.push_back(engine.parts()[part]->full_precision(member));
+  }
+  return parameters;
+}
+
+torch::Tensor step_around(Engine& engine, const std::vector<torch::Tensor>& parameters,
+                          const torch::optim::Optimizer::LossClosure& closure,
+                          const std::function<void()>& update) {
+  torch::Tensor loss;
+  if (closure) {
+    const torch::AutoGradMode with_grad(true);
+    loss = closure();
+  }
+  const torch::NoGradGuard no_grad;
+  engine.require_decision();
+  if (!engine.may_step()) {
+    engine.skipped();
+    return loss;
+  }
+  engine.device().host_follows_compute();
+  const std::vector<Update> updates = engine.gradient().updates();
+  show_gradients(engine, parameters, updates);
+  update();
+  for (const Update& one : updates) {
+    parameters[one.parameter].mutable_grad().reset();
+    const auto [part, member] = engine.place(one.parameter);
+    engine.parts()[part]->round_master(engine.device(), member);
+  }
+  engine.stepped();
+  return loss;
+}
+
+void discard_gradients(Engine& engine) { engine.discard(); }
+
+}  // namespace lockstep::parallel
