@@ -26,9 +26,9 @@ struct NamedTensor {
   std::int64_t bytes() const { return count() * size_of(dtype); }
 };
 
-// A file that is not written yet: tensors in bytewise name order, so equal tensors give equal bytes;
-// the header is padded with spaces to a multiple of 8, `metadata` becomes __metadata__. Points at
-// the tensors' data, copies none.
+// A file that is not written yet: tensors in bytewise name order, so equal tensors give equal
+// bytes; the header is padded with spaces to a multiple of 8, `metadata` becomes __metadata__.
+// Points at the tensors' data, copies none.
 class SafetensorsImage {
  public:
   // Throws UsageError for a name used twice.

@@ -29,7 +29,7 @@ constexpr std::array kCommands{
     Entry{"bench", "time collectives and training steps; check the promised bounds", run_bench},
     Entry{"plan", "memory, traffic and the stage to use", nullptr},
     Entry{"evaluate", "the loss of a trained model on a text", nullptr},
-    Entry{"checkpoint", "export a trained model in Hugging Face's layout", run_checkpoint},
+    Entry{"checkpoint", "list and verify checkpoints; export a trained model", run_checkpoint},
     Entry{"dash", "watch a run in the browser", nullptr},
     Entry{"doctor", "what this machine can do, and what stands in the way", run_doctor},
 };

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -100,6 +101,7 @@ void tell(const std::string& command, const std::exception& failure) {
 }  // namespace lockstep::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is the write's error, which names the file
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const std::string command = "lockstep" + (arguments.empty() ? "" : " " + arguments.front());
   try {

@@ -182,11 +182,13 @@ void Console::tokenising(std::int64_t done_bytes, std::int64_t total_bytes) {
 
 bool Console::due(std::int64_t done, const Options& options) {
   const auto now = Clock::now();
-  if (done == 1) {
+  const bool first = begun_at_ == 0;
+  if (first) {  // a resumed run does not begin at step 1
+    begun_at_ = done;
     first_step_ = now;
   }
   const auto every = terminal_ ? Clock::duration(kLiveEvery) : Clock::duration(kLineEvery);
-  const bool shows = done == 1 || done == options.steps || now - shown_ >= every;
+  const bool shows = first || done == options.steps || now - shown_ >= every;
   shown_ = shows ? now : shown_;
   return shows;
 }
@@ -197,7 +199,8 @@ void Console::step(const StepResult& step, const Options& options) {
     return;
   }
   const double elapsed = std::chrono::duration<double>(shown_ - first_step_).count();
-  const double per_step = done > 1 ? elapsed / static_cast<double>(done - 1) : step.ms / 1e3;
+  const double per_step =
+      done > begun_at_ ? elapsed / static_cast<double>(done - begun_at_) : step.ms / 1e3;
   const std::string text = step_text(step, options, per_step);
   if (terminal_) {
     show_live(text, static_cast<double>(done) / static_cast<double>(options.steps));

@@ -48,6 +48,7 @@ class Console {
   bool terminal_;
   bool live_line_ = false;
   std::optional<Clock::time_point> tokenising_since_;
+  std::int64_t begun_at_ = 0;  // the first step shown, from 1
   Clock::time_point first_step_{};
   Clock::time_point shown_{};
 };

@@ -240,7 +240,11 @@ void add_optimizer(Fields& fields) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   fields.push_back(
       decimal("dropout", "Share of activations dropped (0)", &Options::dropout, {0.0, 1.0}));
-  fields.push_back(only("optimizer", "What makes the update (adamw)", {"adamw"}, {"sgd"}));
+  fields.push_back(
+      one_of<OptimizerName>("optimizer", "What makes the update (adamw)", &Options::optimizer,
+                            {{"adamw", OptimizerName::adamw}, {"sgd", OptimizerName::sgd}}, {}));
+  fields.push_back(decimal("momentum", "Of --optimizer sgd; costs 4 bytes per parameter (0)",
+                           &Options::momentum, {0.0, 1.0}));
   fields.push_back(
       decimal("lr", "Highest learning rate (3e-4)", &Options::learning_rate, {0.0, kNoLimit}));
   fields.push_back(whole("warmup",
@@ -272,6 +276,23 @@ void add_communication(Fields& fields) {
   fields.push_back(deadline());
 }
 
+void add_checkpoints(Fields& fields) {
+  fields.push_back(text("checkpoint", "DIR",
+                        "Folder for checkpoints, one folder in it per saved step; the last step is "
+                        "always saved (none)",
+                        &Options::checkpoint));
+  fields.push_back(whole("checkpoint-every", "Steps between checkpoints; 0: only at the end (0)",
+                         &Options::checkpoint_every, {0, kMany}));
+  fields.push_back(
+      whole("keep", "Newest checkpoints to keep; 0: all (0)", &Options::keep, {0, kMany}));
+  fields.push_back(switched("resume",
+                            "Go on from the newest step in --checkpoint, or from 0 when there is "
+                            "none; --steps stays the total, report.json tells of this run's steps",
+                            &Options::resume));
+  fields.push_back(whole("stop-at", "Save at this step and stop; the schedule hangs on --steps",
+                         &Options::stop_at, {0, kMany}));
+}
+
 void add_results(Fields& fields) {
   fields.push_back(whole("eval-every", "Steps between validations; 0: only at the end (0)",
                          &Options::eval_every, {0, kMany}));
@@ -297,6 +318,7 @@ std::span<const OptionField> option_fields() {
     add_steps(fields);
     add_optimizer(fields);
     add_communication(fields);
+    add_checkpoints(fields);
     add_results(fields);
     return fields;
   }();
@@ -318,11 +340,6 @@ std::span<const NotBuiltOption> options_not_built() {
       {"device-memory", "leave it out; this host's memory is checked"},
       {"force", "leave it out"},
       {"noise-scale", "leave it out"},
-      {"checkpoint", "leave it out; the run folder gets the report"},
-      {"checkpoint-every", "leave it out"},
-      {"keep", "leave it out"},
-      {"resume", "leave it out and start from step 0"},
-      {"stop-at", "give --steps"},
       {"allow-partial", "leave it out"},
   };
   return kOptions;

@@ -1,11 +1,13 @@
 #include "train/options.h"
 
+#include "base/quantity.h"
 #include "base/range.h"
 #include "data/text_source.h"
 #include "data/tokenizer.h"
 #include "lockstep/error.h"
 #include "models/catalogue.h"
 #include "train/option_table.h"
+#include "train/resume.h"
 
 #include <system_error>
 
@@ -72,6 +74,13 @@ void check_reproducible(const Options& options) {
                    " = " + std::to_string(leaves) + " micro-batches; the nearest that works is " +
                    std::to_string(nearest) + ": --ranks " + std::to_string(ranks) +
                    " --accumulate " + std::to_string(std::max<std::int64_t>(1, nearest / ranks)));
+}
+
+void check_optimizer(const Options& options) {
+  if (options.optimizer != OptimizerName::sgd && options.momentum > 0) {
+    throw UsageError("--momentum " + quantity::text_of(options.momentum) +
+                     ": adamw has moments of its own; use --optimizer sgd, or leave it out");
+  }
 }
 
 void check_data(const Options& options) {
@@ -156,6 +165,7 @@ void check(const Options& options) {
   check_stage(options);
   check_batch(options);
   check_reproducible(options);
+  check_optimizer(options);
   data::check_tokenizer(options.tokenizer_spec());
   check_data(options);
   if (!options.report.empty()) {
@@ -164,6 +174,10 @@ void check(const Options& options) {
   if (!options.trace.empty()) {
     check_writable_file("--trace", options.trace);
   }
+  if (!options.checkpoint.empty()) {
+    check_writable_folder("--checkpoint", options.checkpoint);
+  }
+  check_checkpoints(options);
   check_writable_folder("--run", options.run_directory.empty() ? "." : options.run_directory);
 }
 

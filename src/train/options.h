@@ -10,6 +10,7 @@ namespace lockstep::train {
 
 enum class StageName : std::uint8_t { single, ddp };
 enum class PrecisionName : std::uint8_t { f32, bf16 };
+enum class OptimizerName : std::uint8_t { adamw, sgd };
 
 struct Options {
   std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
@@ -26,7 +27,9 @@ struct Options {
   std::int64_t seed = 1;
 
   double dropout = 0.0;
+  OptimizerName optimizer = OptimizerName::adamw;
   double learning_rate = 3e-4;
+  double momentum = 0.0;               // of sgd
   std::optional<std::int64_t> warmup;  // steps; default min(100, steps / 10)
   double weight_decay = 0.1;
   double clip = 1.0;  // norm to clip to; 0 turns clipping off
@@ -40,6 +43,12 @@ struct Options {
   std::int64_t eval_every = 0;    // steps; 0 = only at the end, when eval_batches > 0
   std::int64_t eval_batches = 8;  // micro-batches of validation data each time; 0 = none
   std::int64_t sample_bytes = 0;  // tokens to generate and print at the end
+
+  std::string checkpoint;               // folder of checkpoints; empty: none are saved
+  std::int64_t checkpoint_every = 0;    // steps; 0 = only at the last one
+  std::int64_t keep = 0;                // newest checkpoints; 0 = all
+  bool resume = false;                  // from the newest one in `checkpoint`
+  std::optional<std::int64_t> stop_at;  // step to save and stop at; default: steps
 
   std::string run_directory;  // empty: runs/<date>-<model>-<stage> in the working directory
   std::string report;         // empty: only run_directory/report.json

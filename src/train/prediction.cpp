@@ -20,6 +20,13 @@ std::vector<plan::Parameter> parameters_of(const torch::nn::Module& model,
   return parameters;
 }
 
+int optimizer_vectors(const Options& options) {
+  if (options.optimizer == OptimizerName::adamw) {
+    return 2;
+  }
+  return options.momentum > 0 ? 1 : 0;
+}
+
 }  // namespace
 
 Prediction predict(const torch::nn::Module& model, const Options& options) {
@@ -29,7 +36,8 @@ Prediction predict(const torch::nn::Module& model, const Options& options) {
       .ranks = options.ranks,
       .micro_batches = options.accumulate,
       .reproducible = options.reproducible,
-      .bucket_mb = options.bucket_mb};
+      .bucket_mb = options.bucket_mb,
+      .optimizer_vectors = optimizer_vectors(options)};
   // The ranks decide on a step by the norm's digits, a flag for what is not finite, and one count
   // per parameter.
   const plan::SmallCollectives small{

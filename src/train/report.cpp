@@ -41,7 +41,8 @@ Json traffic_json(const Report& report) {
     per_rank.push_back(
         {{"sent", rank.sent}, {"received", rank.received}, {"collectives", rank.collectives}});
   }
-  const std::int64_t sent = report.predicted.step.sent * report.options.steps;
+  const std::int64_t sent =
+      report.predicted.step.sent * static_cast<std::int64_t>(report.history.losses.size());
   return {{"per_rank", std::move(per_rank)}, {"predicted", {{"sent", sent}}}};
 }
 
@@ -85,6 +86,7 @@ void add_configuration(Json& json, const Report& report) {
   json["threads"] = report.threads;
   json["global_batch_tokens"] = tokens_per_step(options);
   json["steps"] = options.steps;
+  json["first_step"] = report.first_step;
 }
 
 void add_speed(Json& json, const Report& report) {

@@ -55,6 +55,7 @@ struct Report {
   double flops_per_step = 0;  // of all ranks
   double peak_flops = 0;      // per second, of all ranks
   History history;
+  std::int64_t first_step = 0;  // done before this run, which the history does not tell of
   std::string weights_sha256;
   std::vector<RankRecord> ranks;
   Prediction predicted;

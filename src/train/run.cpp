@@ -9,6 +9,7 @@
 #include "machine/cores.h"
 #include "machine/pages.h"
 #include "models/registry.h"
+#include "train/checkpoints.h"
 #include "train/console.h"
 #include "train/counting_allocator.h"
 #include "train/generate.h"
@@ -85,31 +86,37 @@ class Run {
         memory_(measure_baseline(options)),
         records_(std::move(*world.split(0, world.rank()))),
         console_(world.rank() == 0 ? std::optional<Console>(stdout) : std::nullopt),
-        trainer_(options, world, tokenising_shown()),
+        trainer_(options_, world, tokenising_shown()),
         origin_{.model = options.model,
                 .sequence = options.sequence,
                 .configuration =
                     models::configuration_text(options.model, trainer_.model().configuration()),
                 .tokenizer = trainer_.tokenizer().spec(),
                 .tokenizer_identity = trainer_.tokenizer().identity()},
+        checkpoints_(options_, trainer_),
         peak_flops_(matmul_peak(records_, {.bf16 = options.precision == PrecisionName::bf16})),
-        traced_(options.trace.empty() ? TraceWindow{} : trace_window(0, options.steps),
+        traced_(options.trace.empty()
+                    ? TraceWindow{}
+                    : trace_window(checkpoints_.first_step(), checkpoints_.last_step()),
                 trainer_.parallel()),
         folder_(world.rank() == 0 ? std::optional<RunFolder>(options) : std::nullopt) {}
 
   void train() {
     show_header();
-    while (trainer_.steps_done() < options_.steps) {
+    while (trainer_.steps_done() < checkpoints_.last_step()) {
       record(step());
+      save_if_due();
       if (options_.eval_every > 0 && trainer_.steps_done() % options_.eval_every == 0) {
         validate();
       }
     }
-    if (options_.steps == 0) {
+    save_if_due();
+    if (steps_here() == 0) {
       memory_.sample();
       note_memory();
     }
-    if (history_.validation.empty() || history_.validation.back().step != options_.steps) {
+    if (history_.validation.empty() ||
+        history_.validation.back().step != checkpoints_.last_step()) {
       validate();
     }
   }
@@ -164,9 +171,21 @@ class Run {
     return [this](std::int64_t done, std::int64_t total) { console_->tokenising(done, total); };
   }
 
+  // Steps that this run takes itself.
+  std::int64_t steps_here() const { return checkpoints_.last_step() - checkpoints_.first_step(); }
+
   // Memory is looked at in the second step, when the first has set everything up.
-  std::int64_t memory_step() const { return std::min<std::int64_t>(1, options_.steps - 1); }
+  std::int64_t memory_step() const {
+    return checkpoints_.first_step() + std::min<std::int64_t>(1, steps_here() - 1);
+  }
   bool samples_memory() const { return trainer_.steps_done() == memory_step(); }
+
+  void save_if_due() {
+    const auto path = checkpoints_.save_if_due();
+    if (path && console_) {
+      console_->note("checkpoint  " + *path);
+    }
+  }
 
   StepResult step() {
     const bool samples = samples_memory();
@@ -207,7 +226,7 @@ class Run {
     history_.grad_norms.push_back(step.grad_norm);
     history_.skipped_steps += step.skipped ? 1 : 0;
     // The first step sets things up and the second samples memory: neither tells the speed.
-    if (step.step > 1 || options_.steps <= 2) {
+    if (step.step - checkpoints_.first_step() > 1 || steps_here() <= 2) {
       history_.step_ms.push_back(step.ms);
       history_.exposed_ms.push_back(step.exposed_ms);
     }
@@ -267,6 +286,7 @@ class Run {
     report.flops_per_step = flops_per_step();
     report.peak_flops = peak_flops_;
     report.history = history_;
+    report.first_step = checkpoints_.first_step();
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
     report.predicted = predict(trainer_.model(), options_);
@@ -282,8 +302,10 @@ class Run {
     if (!folder_) {
       return;
     }
-    if (const auto& note = trainer_.tokens().note()) {
-      console_->note(*note);
+    for (const auto& note : {trainer_.tokens().note(), checkpoints_.note()}) {
+      if (note) {
+        console_->note(*note);
+      }
     }
     const data::Split split = data::split(trainer_.tokens().ids());
     console_->header({.options = options_,
@@ -322,6 +344,7 @@ class Run {
   std::optional<Console> console_;  // of rank 0, as is the folder
   Trainer trainer_;
   WeightsOrigin origin_;
+  Checkpoints checkpoints_;
   double peak_flops_;  // of all ranks
   TracedSteps traced_;
   std::optional<RunFolder> folder_;  // made last: data that can't be trained on leaves no folder

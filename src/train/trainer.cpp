@@ -77,6 +77,20 @@ ParallelOptions engine_options(const Options& options) {
   return result;
 }
 
+std::unique_ptr<FlatOptimizer> make_optimizer(const Options& options, Parallel& parallel) {
+  if (options.optimizer == OptimizerName::sgd) {
+    return std::unique_ptr<FlatOptimizer>(
+        new SGD(parallel.sgd({.lr = options.learning_rate,
+                              .momentum = options.momentum,
+                              .weight_decay = options.weight_decay,
+                              .decays = models::decays})));
+  }
+  return std::unique_ptr<FlatOptimizer>(
+      new AdamW(parallel.adamw({.lr = options.learning_rate,
+                                .weight_decay = options.weight_decay,
+                                .decays = models::decays})));
+}
+
 }  // namespace
 
 Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising)
@@ -93,9 +107,7 @@ Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_to
             static_cast<std::uint64_t>(options.seed)),
       model_(make_model(options, tokenizer_->vocabulary())),
       parallel_(model_, world, engine_options(options)),
-      optimizer_(parallel_.adamw({.lr = options.learning_rate,
-                                  .weight_decay = options.weight_decay,
-                                  .decays = models::decays})),
+      optimizer_(make_optimizer(options, parallel_)),
       schedule_{
           .peak = options.learning_rate, .warmup = options.warmup_steps(), .steps = options.steps} {
 }
@@ -112,7 +124,7 @@ StepResult Trainer::step(const OnMoment& on_moment) {
   StepResult result;
   result.step = next_step_++;
   result.learning_rate = learning_rate(schedule_, result.step);
-  optimizer_.set_lr(result.learning_rate);
+  optimizer_->set_lr(result.learning_rate);
 
   std::vector<double> losses;
   for (const MicroStep& micro : parallel_.micro_steps(options_.accumulate)) {
@@ -126,7 +138,7 @@ StepResult Trainer::step(const OnMoment& on_moment) {
   }
   result.grad_norm =
       options_.clip > 0 ? parallel_.clip_grad_norm(options_.clip) : parallel_.grad_norm();
-  optimizer_.step();
+  optimizer_->step();
   result.loss = parallel_.mean_loss(losses);
 
   const Traffic after = world_.traffic();
@@ -138,6 +150,14 @@ StepResult Trainer::step(const OnMoment& on_moment) {
   result.overlapped = parallel_.last_step().first_bucket_before_last_hook;
   result.ms = ms_since(start);
   return result;
+}
+
+std::string Trainer::save(const std::string& folder, const SaveOptions& options) {
+  return save_checkpoint(folder, parallel_, optimizer_->flat_state(), options);
+}
+
+void Trainer::load(const std::string& path) {
+  next_step_ = load_checkpoint(path, parallel_, optimizer_->flat_state()).step;
 }
 
 double Trainer::validate(Group& group) {

@@ -5,6 +5,7 @@
 #include "data/tokenizer.h"
 #include "data/tokens.h"
 #include "data/windows.h"
+#include "lockstep/checkpoint.h"
 #include "lockstep/group.h"
 #include "lockstep/parallel.h"
 #include "models/language_model.h"
@@ -16,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace lockstep::train {
 
@@ -55,10 +57,15 @@ class Trainer {
   // the same bits on every rank and for every number of ranks. Needs eval_batches > 0.
   double validate(Group& group);
 
+  // Saves the state between two steps, and sets it to a saved one (checkpoint.h). Collective.
+  std::string save(const std::string& folder, const SaveOptions& options);
+  void load(const std::string& path);
+
   models::LanguageModel& model() { return *model_; }
   Parallel& parallel() { return parallel_; }
   const data::Tokenizer& tokenizer() const { return *tokenizer_; }
   const data::Tokens& tokens() const { return tokens_; }
+  std::int64_t training_windows() const { return training_.count(); }
 
  private:
   Options options_;
@@ -71,7 +78,7 @@ class Trainer {
   data::LeafGrid grid_;
   std::shared_ptr<models::LanguageModel> model_;
   Parallel parallel_;
-  AdamW optimizer_;
+  std::unique_ptr<FlatOptimizer> optimizer_;
   Schedule schedule_;
   std::int64_t next_step_ = 0;
 };

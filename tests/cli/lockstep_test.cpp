@@ -38,7 +38,7 @@ class Folder {
     write("short.txt", "to be");
     write("empty.txt", "");
     write("unknown.toml", "stpes = 3\n");
-    write("later.toml", "# a comment\nresume = true\n");
+    write("later.toml", "# a comment\nprefetch = 1\n");
     write("value.toml", "seq = \"many\"\n");
     write("broken.toml", "[train]\nsteps = 3\n");
     write("unclosed.toml", "data = \"text\n");
@@ -72,8 +72,10 @@ std::vector<BadLine> bad_commands() {
       {{"two\nlines"}, "two lines", "see lockstep --help"},
       {{"plan"}, "lockstep plan", "not built yet"},
       {{"evaluate", "--run", "x"}, "lockstep evaluate", "not built yet"},
-      {{"checkpoint"}, "which one?", "use lockstep checkpoint export"},
-      {{"checkpoint", "verify"}, "verify: not built yet", "use lockstep checkpoint export"},
+      {{"checkpoint"}, "lockstep checkpoint", "see lockstep checkpoint --help"},
+      {{"checkpoint", "verfy", "x"}, "verfy", "did you mean verify?"},
+      {{"checkpoint", "list"}, "list", "expected one folder"},
+      {{"checkpoint", "verify", "/no/such"}, "/no/such", "name a --checkpoint folder"},
       {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
       {{"dash"}, "lockstep dash", "not built yet"},
       {{"doctor", "--flight", "x"}, "--flight", "not built yet"},
@@ -136,6 +138,9 @@ std::vector<BadLine> bad_values() {
       {train({"--reproducible=3"}), "--reproducible", "true or false"},
       {train({"--data", ""}), "--data", "a name or path"},
       {train({"--tokenizer", "vocab.json"}), "--tokenizer vocab.json", "use bytes, gpt2 or"},
+      {train({"--optimizer", "adam"}), "--optimizer", "adamw or sgd"},
+      {train({"--optimizer", "sgd", "--momentum", "1"}), "--momentum", "below 1"},
+      {train({"--momentum", "0.9"}), "--momentum 0.9", "use --optimizer sgd"},
   };
 }
 
@@ -144,15 +149,13 @@ std::vector<BadLine> not_built() {
       {train({"--stage", "zero3"}), "--stage zero3", "not built yet; use single or ddp"},
       {train({"--stage", "hybrid"}), "--stage hybrid", "not built yet; use single or ddp"},
       {train({"--stage", "async"}), "--stage async", "not built yet; use single or ddp"},
-      {train({"--optimizer", "sgd"}), "--optimizer sgd", "not built yet; use adamw"},
       {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
   };
   for (const char* const name :
        {"--hosts", "--accumulate-in", "--unit-blocks", "--prefetch", "--reshard", "--shard-size",
         "--share-parameters", "--recompute", "--max-staleness", "--straggle", "--device-memory",
-        "--force", "--noise-scale", "--checkpoint", "--checkpoint-every", "--keep", "--resume",
-        "--stop-at", "--allow-partial"}) {
+        "--force", "--noise-scale", "--allow-partial"}) {
     lines.push_back({train({name}), name, "not built yet; "});
   }
   return lines;
@@ -186,10 +189,16 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train_on(folder, {"--report", folder / "text.txt/r.json"}), "--report", "does not exist"},
       {train_on(folder, {"--run", folder / "text.txt"}), "--run", "choose another folder"},
       {train_on(folder, {"--run", folder / "text.txt/below"}), "--run", "choose another folder"},
+      {train_on(folder, {"--resume"}), "--resume", "needs --checkpoint DIR"},
+      {train_on(folder, {"--checkpoint-every", "5"}), "--checkpoint-every", "--checkpoint DIR"},
+      {train_on(folder, {"--checkpoint", folder / "text.txt"}), "--checkpoint",
+       "choose another folder"},
+      {train_on(folder, {"--checkpoint", folder / "folder", "--stop-at", "21"}), "--stop-at 21",
+       "give at most that"},
       {train({"--config", "/no/such.toml"}), "--config", "like a run's config.toml"},
       {train({"--config", folder / "folder"}), "--config", "like a run's config.toml"},
       {train({"--config", folder / "unknown.toml"}), "line 1: stpes", "did you mean steps?"},
-      {train({"--config", folder / "later.toml"}), "line 2: resume", "not built yet"},
+      {train({"--config", folder / "later.toml"}), "line 2: prefetch", "not built yet"},
       {train({"--config", folder / "value.toml"}), "line 1: --seq", "a whole number"},
       {train({"--config", folder / "broken.toml"}), "line 1", "expected key = value"},
       {train({"--config", folder / "unclosed.toml"}), "line 1", "closing quote"},

@@ -53,7 +53,9 @@ const Words kEveryOption{"--ranks",
                          "--dropout",
                          ".1",
                          "--optimizer",
-                         "adamw",
+                         "sgd",
+                         "--momentum",
+                         "0.9",
                          "--lr",
                          "0.1",
                          "--warmup",
@@ -75,6 +77,15 @@ const Words kEveryOption{"--ranks",
                          "2",
                          "--deadline",
                          "5m",
+                         "--checkpoint",
+                         "saved",
+                         "--checkpoint-every",
+                         "10",
+                         "--keep",
+                         "3",
+                         "--resume",
+                         "--stop-at",
+                         "50",
                          "--eval-every",
                          "5",
                          "--eval-batches",
@@ -99,6 +110,8 @@ TEST(TrainOptions, every_option_arrives) {
   EXPECT_EQ(options.seed, 9223372036854775807);
   EXPECT_EQ(options.precision, train::PrecisionName::bf16);
   EXPECT_EQ(options.dropout, 0.1);
+  EXPECT_EQ(options.optimizer, train::OptimizerName::sgd);
+  EXPECT_EQ(options.momentum, 0.9);
   EXPECT_EQ(options.learning_rate, 0.1);
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.weight_decay, 1e-300);
@@ -108,6 +121,11 @@ TEST(TrainOptions, every_option_arrives) {
   EXPECT_TRUE(options.reproducible);
   EXPECT_EQ(options.threads, 2);
   EXPECT_EQ(options.deadline_s, 300);
+  EXPECT_EQ(options.checkpoint, "saved");
+  EXPECT_EQ(options.checkpoint_every, 10);
+  EXPECT_EQ(options.keep, 3);
+  EXPECT_TRUE(options.resume);
+  EXPECT_EQ(options.stop_at, 50);
   EXPECT_EQ(options.eval_every, 5);
   EXPECT_EQ(options.eval_batches, 0);
   EXPECT_EQ(options.sample_bytes, 1000);

@@ -40,6 +40,15 @@ TEST(Prediction, OfBf16CountsNormsInF32) {
   expect_about(prediction.ledger.optimizer, 12 * kParameters - 4 * kNorms);
 }
 
+TEST(Prediction, OfSgdHoldsAMomentumOrNothing) {
+  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
+  Options options;
+  options.optimizer = OptimizerName::sgd;
+  EXPECT_EQ(predict(*model, options).ledger.optimizer, 0);
+  options.momentum = 0.9;
+  expect_about(predict(*model, options).ledger.optimizer, 4 * kParameters);
+}
+
 TEST(Prediction, AloneMovesNothing) {
   const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
   Options options;

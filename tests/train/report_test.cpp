@@ -56,6 +56,7 @@ TEST(Report, HasTheDocumentedFields) {
                             "threads",
                             "global_batch_tokens",
                             "steps",
+                            "first_step",
                             "losses",
                             "grad_norms",
                             "validation",

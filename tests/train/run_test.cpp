@@ -5,11 +5,11 @@
 #include "data/text_source.h"
 #include "launch/started_program.h"
 #include "support/temporary_folder.h"
+#include "train/runs.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -21,41 +21,6 @@ namespace {
 
 using nlohmann::json;
 using test::StartedProgram;
-using test::TemporaryFolder;
-using Words = std::vector<std::string>;
-
-constexpr std::chrono::seconds kPatience{120};
-
-// One run of the program with what every test here has in common.
-class Runs {
- public:
-  // Runs `lockstep train`, expects success and returns its report.
-  json train(const Words& words) {
-    const std::string run = folder_.file("run-" + std::to_string(count_++));
-    Words command{LOCKSTEP_PROGRAM, "train", "--model", "gpt2-tiny", "--data",        "text",
-                  "--seed",         "1",     "--seq",   "64",        "--micro-batch", "1",
-                  "--eval-batches", "2",     "--run",   run};
-    command.insert(command.end(), words.begin(), words.end());
-    StartedProgram program(command, {"LOCKSTEP_CACHE=" + folder_.file("cache")});
-    EXPECT_EQ(program.wait(kPatience), 0) << program.output() << program.error();
-    last_output_ = program.output();
-    last_run_ = run;
-    return json::parse(test::contents_of(run + "/report.json"));
-  }
-  const std::string& last_run() const { return last_run_; }
-  const std::string& last_output() const { return last_output_; }
-
- private:
-  TemporaryFolder folder_;
-  int count_ = 0;
-  std::string last_run_;
-  std::string last_output_;
-};
-
-Words joined(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
 
 void expect_same_bits(const json& report, const json& reference) {
   for (const char* field : {"losses", "grad_norms", "validation", "weights_sha256"}) {
@@ -193,7 +158,7 @@ TEST(Run, TrainsOnGpt2sTokensAndGeneratesWithThem) {
 
 TEST(Run, KeepsATokenizerFileForItsModel) {
   Runs runs;
-  const TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   json vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     vocabulary[data::byte_level_character(static_cast<unsigned char>(byte))] = byte;

@@ -3,6 +3,7 @@
 #include "lockstep/error.h"
 #include "support/ranks.h"
 #include "support/temporary_folder.h"
+#include "train/prediction.h"
 #include "train/weights.h"
 
 #include <gtest/gtest.h>
@@ -59,6 +60,23 @@ TEST(Trainer, LearnsAndCounts) {
   EXPECT_EQ(last.traffic.sent, 0);
   EXPECT_GT(last.grad_norm, 0);
   EXPECT_GT(last.ms, 0);
+}
+
+TEST(Trainer, SgdWithMomentumLearnsAndHoldsWhatIsPredicted) {
+  Workspace work;
+  work.options.optimizer = OptimizerName::sgd;
+  work.options.momentum = 0.9;
+  work.options.learning_rate = 0.1;
+  Group alone = Group::alone();
+  Trainer trainer(work.options, alone);
+  const StepResult first = trainer.step();
+  StepResult last;
+  while (trainer.steps_done() < work.options.steps) {
+    last = trainer.step();
+  }
+  EXPECT_LT(last.loss, first.loss - 0.2);
+  EXPECT_EQ(trainer.parallel().held().optimizer,
+            predict(trainer.model(), work.options).ledger.optimizer);
 }
 
 TEST(Trainer, TellsTheMomentsOfAStep) {
