@@ -153,7 +153,7 @@ Advice on_skipped_steps(const RunSetting& setting, const RunResult& result) {
 
 Advice on_memory(const RunSetting& setting, const RunResult& result) {
   constexpr double kTolerated = 1.03;
-  constexpr double kLibrary = 4e6;  // bytes of a rank that LibTorch and the groups keep
+  constexpr double kLibrary = 32e6;  // bytes of a rank that LibTorch, tokenizer and groups keep
   const auto resident = static_cast<double>(result.resident_bytes);
   const auto expected = static_cast<double>(result.expected_bytes);
   if (expected <= 0 || resident <= expected * kTolerated + kLibrary * setting.ranks) {
@@ -170,6 +170,9 @@ Advice on_memory(const RunSetting& setting, const RunResult& result) {
 
 std::vector<std::string> advise(const RunSetting& setting, const RunResult& result) {
   std::vector<std::string> lines;
+  if (result.step_ms <= 0) {  // a run without steps shows nothing
+    return lines;
+  }
   for (const auto rule :
        {on_too_many_threads, on_slow_bf16, on_small_micro_batch, on_exposed, on_slow_rank,
         on_small_pages, on_narrow_modules, on_memory, on_skipped_steps}) {

@@ -57,6 +57,17 @@ void check_batch(const std::string& path, const Json& state, const Options& opti
   }
 }
 
+// The tree that gradients add in hangs on the micro-batches: with other ones the bits would differ.
+void check_leaves(const std::string& path, const Json& state, const Options& options) {
+  const std::string saved = saved_value(state, "micro-batch");
+  const std::string now = std::to_string(options.micro_batch);
+  if (options.reproducible && saved != now) {
+    throw UsageError("--resume: " + path + " was trained with --micro-batch " + saved + ", got " +
+                     now + ", whose bits differ; give --micro-batch " + saved +
+                     " and more or less --accumulate, or leave --reproducible out");
+  }
+}
+
 void check_needs_folder(const Options& options) {
   const auto refuse = [](const std::string& option) {
     throw UsageError(option + ": needs --checkpoint DIR, the folder that checkpoints are in");
@@ -124,6 +135,7 @@ void check_same_run(const std::string& path, const std::string& state, const Opt
     }
   }
   check_batch(path, json, options);
+  check_leaves(path, json, options);
 }
 
 void check_same_text(const std::string& path, const std::string& state, const TextIdentity& text) {

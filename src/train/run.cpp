@@ -331,7 +331,7 @@ class Run {
                         ? ", bit-identical on all " + std::to_string(options_.ranks) + " ranks"
                         : ""));
     console_->outcome(report);
-    if (!options_.trace.empty()) {
+    if (!options_.trace.empty() && steps_here() > 0) {
       console_->note("trace       " + options_.trace + " (open it in ui.perfetto.dev)");
     }
     console_->note("files in    " + folder_->path());

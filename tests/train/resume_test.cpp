@@ -92,6 +92,23 @@ TEST(CheckSameRun, RefusesWhatWouldMakeItAnotherRun) {
             std::string::npos);
 }
 
+TEST(CheckSameRun, RefusesOtherMicroBatchesWhereTheSameBitsAreAskedFor) {
+  const auto halve = [](Options& options) {
+    options.micro_batch = 1;
+    options.accumulate = 6;
+  };
+  Options options = some_options();
+  const std::string state = run_state(options, kText, 5);
+  halve(options);
+  EXPECT_NO_THROW(check_same_run("F", state, options));
+  EXPECT_EQ(refusal([&](Options& same) {
+              halve(same);
+              same.reproducible = true;
+            }),
+            "--resume: F was trained with --micro-batch 3, got 1, whose bits differ; give "
+            "--micro-batch 3 and more or less --accumulate, or leave --reproducible out");
+}
+
 TEST(CheckSameText, RefusesAnotherText) {
   const std::string state = run_state(some_options(), kText, 5);
   EXPECT_NO_THROW(check_same_text("F", state, kText));
