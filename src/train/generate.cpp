@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace lockstep::train {
@@ -29,8 +30,12 @@ std::vector<double> next_logits(models::LanguageModel& model, std::span<const da
                                  .narrow(0, 0, vocabulary)
                                  .to(torch::kFloat64)
                                  .contiguous();
-  const double* values = last.const_data_ptr<double>();
-  return {values, values + vocabulary};
+  const std::span values(last.const_data_ptr<double>(), static_cast<std::size_t>(vocabulary));
+  if (!std::ranges::all_of(values, [](double value) { return std::isfinite(value); })) {
+    throw Error(
+        "the model's logits are not finite: its training diverged or its weights are damaged");
+  }
+  return {values.begin(), values.end()};
 }
 
 // An index drawn with probability proportional to exp(logit / temperature).

@@ -125,12 +125,7 @@ class Run {
 
   // A run whose loss is lost must not look like success to whoever starts the next one.
   void check_last_loss() const {
-    const bool validated = !history_.validation.empty();
-    if (!validated && history_.losses.empty()) {
-      return;
-    }
-    const double last = validated ? history_.validation.back().loss : history_.losses.back();
-    if (!std::isfinite(last)) {
+    if (diverged()) {
       throw Error("training diverged: the last loss is not finite, and " +
                   std::to_string(history_.skipped_steps) + " of " + std::to_string(options_.steps) +
                   " steps were skipped for gradients that were not; lower --lr or raise --warmup");
@@ -156,6 +151,13 @@ class Run {
   }
 
  private:
+  bool diverged() const {
+    if (!history_.validation.empty()) {
+      return !std::isfinite(history_.validation.back().loss);
+    }
+    return !history_.losses.empty() && !std::isfinite(history_.losses.back());
+  }
+
   // Of a file the run keeps a copy, so that its text can be read wherever the file has gone.
   void keep_tokenizer() {
     const std::string copy = folder_->file("tokenizer.json");
@@ -318,7 +320,7 @@ class Run {
   }
 
   void show_outcome(const Report& report) {
-    if (options_.sample_bytes > 0) {
+    if (options_.sample_bytes > 0 && !diverged()) {
       const std::string text = sample_text(trainer_.model(), trainer_.tokenizer(), "",
                                            {.bytes = options_.sample_bytes,
                                             .temperature = kSampleTemperature,

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -33,6 +34,16 @@ TEST(SampleText, HangsOnItsSeedOnly) {
   EXPECT_NE(text(2), first);
   EXPECT_EQ(first.size(), 20u);
   EXPECT_TRUE(model->is_training());
+}
+
+TEST(SampleText, RefusesLogitsThatAreNotFinite) {
+  const torch::NoGradGuard no_gradients;
+  models::Gpt2 model = small_model();
+  model->named_parameters()["transformer.ln_f.weight"].fill_(NAN);
+  EXPECT_NE(test::error_of<Error>([&] {
+              sample_text(*model, kBytes, "a", {.bytes = 1});
+            }).find("logits are not finite"),
+            std::string::npos);
 }
 
 TEST(SampleText, LooksBackNoFurtherThanItsWindow) {
