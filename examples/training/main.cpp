@@ -17,6 +17,7 @@ torch::data::Example<> points_of(int rank) {
 
 int main() {
   lockstep::Group world = lockstep::Group::from_environment();
+  torch::manual_seed(1);  // LibTorch's own seed differs from run to run
   torch::nn::Linear model(1, 1);
   lockstep::Parallel parallel(model, world, {.stage = lockstep::Stage::ddp});
   auto optimizer = parallel.adamw({.lr = 0.1, .weight_decay = 0});
