@@ -153,7 +153,7 @@ Advice on_skipped_steps(const RunSetting& setting, const RunResult& result) {
 
 Advice on_memory(const RunSetting& setting, const RunResult& result) {
   constexpr double kTolerated = 1.03;
-  constexpr double kLibrary = 32e6;  // bytes of a rank that LibTorch, tokenizer and groups keep
+  constexpr double kLibrary = 4e6;  // bytes of a rank that LibTorch and the groups keep
   const auto resident = static_cast<double>(result.resident_bytes);
   const auto expected = static_cast<double>(result.expected_bytes);
   if (expected <= 0 || resident <= expected * kTolerated + kLibrary * setting.ranks) {

@@ -171,7 +171,7 @@ TEST(Advice, MemoryBeyondTheLedgerIsSaid) {
             "the ranks hold 4.40 GB, 10 % more than ledger and activations (4.00 GB): something "
             "outside the model keeps it; report it with report.json if the program added nothing");
   result.expected_bytes = 10'000'000;
-  result.resident_bytes = 74'000'000;
+  result.resident_bytes = 18'000'000;
   EXPECT_TRUE(advise(quiet_setting(), result).empty()) << "what LibTorch keeps for itself";
 }
 
