@@ -1,5 +1,6 @@
 #include "train/generate.h"
 
+#include "data/utf8.h"
 #include "lockstep/error.h"
 #include "models/configuration_file.h"
 #include "models/registry.h"
@@ -59,38 +60,9 @@ std::size_t draw(std::vector<double> logits, double temperature, std::mt19937_64
   return logits.size() - 1;
 }
 
-// Length of the UTF-8 sequence that starts `bytes`, or 0 when it is none.
-std::size_t utf8_length(std::string_view bytes) {
-  const auto at = [&](std::size_t i) {
-    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u;
-  };
-  const auto follows = [&](std::size_t i) { return (at(i) & 0xc0u) == 0x80u; };
-  const unsigned lead = at(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  if (lead >= 0xc2 && lead <= 0xdf && follows(1)) {
-    return 2;
-  }
-  const bool overlong_or_surrogate =
-      (lead == 0xe0 && at(1) < 0xa0) || (lead == 0xed && at(1) > 0x9f);
-  if (lead >= 0xe0 && lead <= 0xef && follows(1) && follows(2) && !overlong_or_surrogate) {
-    return 3;
-  }
-  const bool outside = (lead == 0xf0 && at(1) < 0x90) || (lead == 0xf4 && at(1) > 0x8f);
-  if (lead >= 0xf0 && lead <= 0xf4 && follows(1) && follows(2) && follows(3) && !outside) {
-    return 4;
-  }
-  return 0;
-}
-
 // C1 controls (U+0080 … U+009F) steer terminals too.
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  if (character.size() == 2 && first == 0xc2) {
-    return static_cast<unsigned char>(character[1]) < 0xa0;
-  }
-  return first < 0x20 ? first != '\n' && first != '\t' : first == 0x7f;
+bool is_control(char32_t code) {
+  return code < 0x20 ? code != U'\n' && code != U'\t' : code >= 0x7f && code < 0xa0;
 }
 
 std::string escaped(char byte) {
@@ -138,16 +110,16 @@ std::string sample_text(models::LanguageModel& model, const data::Tokenizer& tok
 std::string printable(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
-    const std::size_t length = utf8_length(bytes);
-    const std::string_view character = bytes.substr(0, std::max<std::size_t>(1, length));
-    if (length == 0 || is_control(character)) {
-      for (const char byte : character) {
+    const auto character = data::first_character(bytes);
+    const std::string_view written = bytes.substr(0, character ? character->bytes : 1);
+    if (!character || is_control(character->code)) {
+      for (const char byte : written) {
         text += escaped(byte);
       }
     } else {
-      text += character;
+      text += written;
     }
-    bytes.remove_prefix(character.size());
+    bytes.remove_prefix(written.size());
   }
   return text;
 }
