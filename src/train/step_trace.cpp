@@ -1,6 +1,7 @@
 #include "train/step_trace.h"
 
 #include "base/invariant.h"
+#include "comm/together.h"
 
 #include <ATen/record_function.h>
 
@@ -73,19 +74,9 @@ std::string gather_trace(Group& group, const RankTrace& mine) {
   std::int64_t origin_ns = first_begin_ns(mine);
   group.all_reduce(std::span(&origin_ns, 1), {.op = ReduceOp::min, .name = "trace's origin"})
       .wait();
-  std::string events = trace_events(group.rank(), mine, origin_ns);
-  std::vector<std::string> all;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    auto bytes = static_cast<std::int64_t>(events.size());
-    group.broadcast(std::span(&bytes, 1), rank, {.name = "trace's size"}).wait();
-    std::string part = rank == group.rank() ? events : std::string();
-    part.resize(static_cast<std::size_t>(bytes));
-    group.broadcast(Span(part.data(), bytes, Dtype::u8), rank, {.name = "trace"}).wait();
-    if (group.rank() == 0) {
-      all.push_back(std::move(part));
-    }
-  }
-  return group.rank() == 0 ? trace_json(all) : std::string();
+  const std::vector<std::string> events =
+      comm::gather_texts(group, trace_events(group.rank(), mine, origin_ns), "trace");
+  return group.rank() == 0 ? trace_json(events) : std::string();
 }
 
 }  // namespace lockstep::train
