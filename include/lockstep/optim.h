@@ -89,6 +89,7 @@ class FlatOptimizer : public torch::optim::Optimizer {
   parallel::Engine& engine() { return engine_; }
 
  private:
+  void update_all();
   // Updates one parameter.
   virtual void update(const parallel::Update& update,
                       const torch::optim::OptimizerOptions& options) = 0;

@@ -16,6 +16,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 #include "base/simd-inl.h"
+#include "optim/update_dtypes-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -218,26 +219,10 @@ void AdamWElements(const AdamWVectors& vectors, typename Weight::Lane* weights,
 
 // False where the dtypes are none that adamw() knows.
 bool AdamW(const AdamWVectors& vectors, const AdamWStep& step, std::size_t count) {
-  using F32 = PlainElement<float>;
-  using F64 = PlainElement<double>;
-  const Dtype parameter = vectors.parameter.dtype;
-  const Dtype gradient = vectors.gradient.dtype;
-  auto* const data = static_cast<float*>(vectors.parameter.data);
-  if (parameter == Dtype::f32 && gradient == Dtype::f32) {
-    AdamWElements<F32, F32, false>(vectors, data, step, count);
-  } else if (parameter == Dtype::f32 && gradient == Dtype::bf16) {
-    AdamWElements<F32, Bfloat16Element, false>(vectors, data, step, count);
-  } else if (parameter == Dtype::bf16 && gradient == Dtype::bf16) {
-    AdamWElements<F32, Bfloat16Element, true>(vectors, vectors.master, step, count);
-  } else if (parameter == Dtype::bf16 && gradient == Dtype::f32) {
-    AdamWElements<F32, F32, true>(vectors, vectors.master, step, count);
-  } else if (parameter == Dtype::f64 && gradient == Dtype::f64) {
-    AdamWElements<F64, F64, false>(vectors, static_cast<double*>(vectors.parameter.data), step,
-                                   count);
-  } else {
-    return false;
-  }
-  return true;
+  return OverUpdateDtypes(
+      vectors, [&]<class Weight, class Gradient, bool kCast>(typename Weight::Lane* weights) {
+        AdamWElements<Weight, Gradient, kCast>(vectors, weights, step, count);
+      });
 }
 
 }  // namespace lockstep::optim::HWY_NAMESPACE

@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include "base/simd-inl.h"
+#include "optim/update_dtypes-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -20,7 +21,6 @@ namespace lockstep::optim::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace simd = lockstep::HWY_NAMESPACE;
 using simd::Bfloat16Element;
-using simd::PlainElement;
 
 // What one step multiplies with, computed in fp64 and rounded once to the lanes' type.
 template <class Lane>
@@ -69,7 +69,7 @@ void SgdElements(const SgdVectors& vectors, typename Weight::Lane* weights, cons
   });
 }
 
-template <class Weight, class Gradient, bool kCast = false>
+template <class Weight, class Gradient, bool kCast>
 void SgdOf(const SgdVectors& vectors, typename Weight::Lane* weights, const SgdStep& step,
            std::size_t count) {
   if (step.momentum == 0.0) {
@@ -83,25 +83,10 @@ void SgdOf(const SgdVectors& vectors, typename Weight::Lane* weights, const SgdS
 
 // False where the dtypes are none that sgd() knows.
 bool Sgd(const SgdVectors& vectors, const SgdStep& step, std::size_t count) {
-  using F32 = PlainElement<float>;
-  using F64 = PlainElement<double>;
-  const Dtype parameter = vectors.parameter.dtype;
-  const Dtype gradient = vectors.gradient.dtype;
-  auto* const data = static_cast<float*>(vectors.parameter.data);
-  if (parameter == Dtype::f32 && gradient == Dtype::f32) {
-    SgdOf<F32, F32>(vectors, data, step, count);
-  } else if (parameter == Dtype::f32 && gradient == Dtype::bf16) {
-    SgdOf<F32, Bfloat16Element>(vectors, data, step, count);
-  } else if (parameter == Dtype::bf16 && gradient == Dtype::bf16) {
-    SgdOf<F32, Bfloat16Element, true>(vectors, vectors.master, step, count);
-  } else if (parameter == Dtype::bf16 && gradient == Dtype::f32) {
-    SgdOf<F32, F32, true>(vectors, vectors.master, step, count);
-  } else if (parameter == Dtype::f64 && gradient == Dtype::f64) {
-    SgdOf<F64, F64>(vectors, static_cast<double*>(vectors.parameter.data), step, count);
-  } else {
-    return false;
-  }
-  return true;
+  return OverUpdateDtypes(
+      vectors, [&]<class Weight, class Gradient, bool kCast>(typename Weight::Lane* weights) {
+        SgdOf<Weight, Gradient, kCast>(vectors, weights, step, count);
+      });
 }
 
 }  // namespace lockstep::optim::HWY_NAMESPACE
