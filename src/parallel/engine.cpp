@@ -315,7 +315,25 @@ double Engine::clip_grad_norm(double max_norm) {
   return norm;
 }
 
-bool Engine::may_step() { return gradient_->decision().all_finite; }
+torch::Tensor Engine::step(const torch::optim::Optimizer::LossClosure& closure,
+                           const std::function<void()>& update) {
+  torch::Tensor loss;
+  if (closure) {
+    const torch::AutoGradMode with_grad(true);
+    loss = closure();
+  }
+  const torch::NoGradGuard no_grad;
+  require_decision();
+  if (may_step()) {
+    update();
+    stepped();
+  } else {
+    skipped();
+  }
+  return loss;
+}
+
+bool Engine::may_step() const { return gradient_->decision().all_finite; }
 
 void Engine::stepped() {
   for (const at::Tensor& tensor : model_.tensors()) {

@@ -13,6 +13,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,9 +44,6 @@ class Engine {
 
   // Completes an unfinished exchange.
   void synchronise();
-  // The same, and starts an empty one when this rank had no backward at all, so that all ranks
-  // reach the decision.
-  void require_decision();
   // Forgets what was collected or exchanged and clears .grad.
   void discard();
 
@@ -55,12 +53,14 @@ class Engine {
   // Collective: of this step's leaves on all ranks.
   std::int64_t total_weight(std::span<const std::int64_t> weights);
 
-  // The optimizer's side of a step. A zero factor never occurs; 1 means no clipping.
-  bool may_step();  // after require_decision(): false when a gradient is not finite
+  // An optimizer's step: calls `closure`, if any, with gradients enabled; completes the exchange;
+  // calls `update` with gradients disabled, unless some rank's gradient is not finite. Returns the
+  // closure's loss.
+  torch::Tensor step(const torch::optim::Optimizer::LossClosure& closure,
+                     const std::function<void()>& update);
+  // What `update` finds. A zero factor never occurs; 1 means no clipping.
   float clip_factor() const { return clip_factor_; }
   MeanGradient& gradient() { return *gradient_; }
-  void stepped();
-  void skipped();
 
   int ranks() const { return group_.size(); }
   std::size_t parameters() const { return model_.tensors().size(); }
@@ -95,6 +95,12 @@ class Engine {
   void check_micro_steps(std::int64_t k) const;
   void refuse_incomplete();
 
+  // As synchronise(), and starts an empty exchange when this rank had no backward at all, so that
+  // all ranks reach the decision.
+  void require_decision();
+  bool may_step() const;  // after it: false when a gradient is not finite
+  void stepped();
+  void skipped();
   void on_gradient(std::size_t listed);
   void enter_backward(std::size_t listed);
   void carry_gradients(std::size_t but_not);

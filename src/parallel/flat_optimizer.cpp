@@ -29,17 +29,10 @@ FlatOptimizer::FlatOptimizer(parallel::Engine& engine,
 FlatOptimizer::~FlatOptimizer() = default;
 
 torch::Tensor FlatOptimizer::step(LossClosure closure) {
-  torch::Tensor loss;
-  if (closure) {
-    const torch::AutoGradMode with_grad(true);
-    loss = closure();
-  }
-  const torch::NoGradGuard no_grad;
-  engine_.require_decision();
-  if (!engine_.may_step()) {
-    engine_.skipped();
-    return loss;
-  }
+  return engine_.step(closure, [this] { update_all(); });
+}
+
+void FlatOptimizer::update_all() {
   state_->follow();
   std::map<const c10::TensorImpl*, const torch::optim::OptimizerOptions*> options;
   for (const torch::optim::OptimizerParamGroup& group : param_groups()) {
@@ -52,8 +45,6 @@ torch::Tensor FlatOptimizer::step(LossClosure closure) {
     ++state_->steps(one.parameter);
     update(one, *options.at(tensor.unsafeGetTensorImpl()));
   }
-  engine_.stepped();
-  return loss;
 }
 
 void FlatOptimizer::zero_grad(bool) { engine_.discard(); }

@@ -33,28 +33,17 @@ std::vector<torch::Tensor> full_precision_parameters(Engine& engine) {
 torch::Tensor step_around(Engine& engine, const std::vector<torch::Tensor>& parameters,
                           const torch::optim::Optimizer::LossClosure& closure,
                           const std::function<void()>& update) {
-  torch::Tensor loss;
-  if (closure) {
-    const torch::AutoGradMode with_grad(true);
-    loss = closure();
-  }
-  const torch::NoGradGuard no_grad;
-  engine.require_decision();
-  if (!engine.may_step()) {
-    engine.skipped();
-    return loss;
-  }
-  engine.device().host_follows_compute();
-  const std::vector<Update> updates = engine.gradient().updates();
-  show_gradients(engine, parameters, updates);
-  update();
-  for (const Update& one : updates) {
-    parameters[one.parameter].mutable_grad().reset();
-    const auto [part, member] = engine.place(one.parameter);
-    engine.parts()[part]->round_master(engine.device(), member);
-  }
-  engine.stepped();
-  return loss;
+  return engine.step(closure, [&] {
+    engine.device().host_follows_compute();
+    const std::vector<Update> updates = engine.gradient().updates();
+    show_gradients(engine, parameters, updates);
+    update();
+    for (const Update& one : updates) {
+      parameters[one.parameter].mutable_grad().reset();
+      const auto [part, member] = engine.place(one.parameter);
+      engine.parts()[part]->round_master(engine.device(), member);
+    }
+  });
 }
 
 void discard_gradients(Engine& engine) { engine.discard(); }

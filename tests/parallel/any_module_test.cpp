@@ -14,13 +14,12 @@ namespace {
 using test::append;
 using test::error_of;
 using test::Parameters;
+using test::rank_factor;
 using test::run;
 using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-double rank_factor(const Group& group) { return group.rank() + 1.0; }
 
 ParallelOptions ddp() { return {.stage = Stage::ddp}; }
 

@@ -12,13 +12,12 @@ using test::append;
 using test::error_of;
 using test::Parameters;
 using test::Perceptron;
+using test::rank_factor;
 using test::run;
 using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-double rank_factor(const Group& group) { return group.rank() + 1.0; }
 
 ParallelOptions ddp(double bucket_mb = 25) { return {.stage = Stage::ddp, .bucket_mb = bucket_mb}; }
 

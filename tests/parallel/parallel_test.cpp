@@ -18,6 +18,7 @@ using test::append;
 using test::error_of;
 using test::Parameters;
 using test::Perceptron;
+using test::rank_factor;
 using test::RankResult;
 using test::run;
 using test::run_ranks;
@@ -25,8 +26,6 @@ using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-double rank_factor(const Group& group) { return group.rank() + 1.0; }
 
 ParallelOptions ddp() { return {.stage = Stage::ddp}; }
 

@@ -25,4 +25,7 @@ inline std::vector<std::vector<double>> run(
   return all;
 }
 
+// What tests of means let a rank's loss differ by: 1, 2, …
+inline double rank_factor(const Group& group) { return group.rank() + 1.0; }
+
 }  // namespace lockstep::test
