@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/export_options.h"
 #include "cli/sibling.h"
+#include "cli/standard_output.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
@@ -82,8 +83,7 @@ int verify(Words arguments) {
 
 int run_export(Words arguments) {
   const ExportRequest request = parse_export(arguments);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   train::check(request.options);

@@ -35,8 +35,7 @@ using Words = std::span<const std::string>;
 int run_train(Words arguments) {
   const int started = static_cast<int>(environment::integer("WORLD_SIZE").value_or(1));
   TrainRequest request = parse_train(arguments, started);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   if (request.options.ranks != started) {
@@ -52,8 +51,7 @@ int run_train(Words arguments) {
 
 int run_generate(Words arguments) {
   const GenerateRequest request = parse_generate(arguments);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   train::check(request.options);
@@ -62,8 +60,7 @@ int run_generate(Words arguments) {
 
 int run_export(Words arguments) {
   const ExportRequest request = parse_export(arguments);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   train::check(request.options);

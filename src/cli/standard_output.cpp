@@ -9,6 +9,11 @@
 
 namespace lockstep::cli {
 
+bool print_if_asked(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return !text.empty();
+}
+
 void finish_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {

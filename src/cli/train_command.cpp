@@ -1,10 +1,10 @@
 #include "cli/commands.h"
 #include "cli/generate_options.h"
 #include "cli/sibling.h"
+#include "cli/standard_output.h"
 #include "cli/train_options.h"
 #include "launch/launcher.h"
 
-#include <cstdio>
 #include <vector>
 
 namespace lockstep::cli {
@@ -21,8 +21,7 @@ std::vector<std::string> behind(const std::string& first, Words arguments) {
 
 int run_train(Words arguments) {
   const TrainRequest request = parse_train(arguments);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   const train::Options& options = request.options;
@@ -42,8 +41,7 @@ int run_train(Words arguments) {
 
 int run_generate(Words arguments) {
   const GenerateRequest request = parse_generate(arguments);
-  if (!request.print.empty()) {
-    std::fputs(request.print.c_str(), stdout);
+  if (print_if_asked(request.print)) {
     return 0;
   }
   train::check(request.options);

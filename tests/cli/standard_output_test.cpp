@@ -36,6 +36,11 @@ TEST(StandardOutput, a_full_disk_is_a_failure) {
             "incomplete");
 }
 
+TEST(StandardOutput, prints_only_what_was_asked_for) {
+  EXPECT_FALSE(print_if_asked(""));
+  EXPECT_TRUE(print_if_asked("help\n"));
+}
+
 TEST(StandardOutput, what_could_be_written_is_none) {
   EXPECT_EQ(failure_when_printing_to("/dev/null"), "");
 }
