@@ -76,6 +76,18 @@ std::vector<std::string> inherited() {
   return variables;
 }
 
+std::vector<std::string> inherited_with(const std::vector<std::string>& own) {
+  const auto name_of = [](const std::string& variable) {
+    return std::string_view(variable).substr(0, variable.find('='));
+  };
+  std::vector<std::string> variables = inherited();
+  std::erase_if(variables, [&](const std::string& variable) {
+    return std::ranges::find(own, name_of(variable), name_of) != own.end();
+  });
+  variables.insert(variables.end(), own.begin(), own.end());
+  return variables;
+}
+
 std::string cache_directory() {
   if (const auto own = text("LOCKSTEP_CACHE")) {
     return *own;

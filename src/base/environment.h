@@ -27,6 +27,8 @@ std::optional<std::int64_t> integer(std::string_view name);
 
 // All variables of this process as "NAME=value", known ones or not: what a child inherits.
 std::vector<std::string> inherited();
+// The same with `own` ("NAME=value" too), which replace what has their names.
+std::vector<std::string> inherited_with(const std::vector<std::string>& own);
 
 // Where caches live: $LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else $HOME/.cache/lockstep.
 // Throws UsageError when none of them is set. Does not create it.

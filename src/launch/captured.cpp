@@ -2,12 +2,12 @@
 
 #include "base/environment.h"
 #include "launch/file_descriptor.h"
+#include "launch/pointers.h"
 #include "lockstep/error.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -21,27 +21,6 @@ namespace lockstep::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
-
-std::vector<std::string> environment_with(const std::vector<std::string>& own) {
-  std::vector<std::string> variables = own;
-  for (const std::string& inherited : environment::inherited()) {
-    if (std::ranges::find(own, name_of(inherited), name_of) == own.end()) {
-      variables.push_back(inherited);
-    }
-  }
-  return variables;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) {
-    pointers.push_back(word.data());
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 FileDescriptor make_buffer() {
   FileDescriptor buffer(::memfd_create("lockstep-output", MFD_CLOEXEC));
@@ -64,7 +43,7 @@ std::string contents_of(const FileDescriptor& buffer) {
 
 pid_t spawn(const CapturedOptions& options, int output, int error) {
   std::vector<std::string> words = options.command;
-  std::vector<std::string> variables = environment_with(options.environment);
+  std::vector<std::string> variables = environment::inherited_with(options.environment);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);

@@ -125,27 +125,23 @@ Job make_job(const LaunchOptions& options) {
 }
 
 std::vector<std::string> environment_of(const Job& job, int rank) {
-  std::vector<std::pair<std::string, std::string>> own{
-      {"RANK", std::to_string(rank)},       {"WORLD_SIZE", std::to_string(job.ranks)},
-      {"LOCAL_RANK", std::to_string(rank)}, {"LOCAL_WORLD_SIZE", std::to_string(job.ranks)},
-      {"MASTER_ADDR", "127.0.0.1"},         {"MASTER_PORT", std::to_string(job.port)},
-      {"LOCKSTEP_JOB", job.nonce},          {"LOCKSTEP_CONTROL", job.control},
-      {"OMP_NUM_THREADS", job.threads},
+  std::vector<std::string> own;
+  const auto set = [&own](const char* name, const std::string& value) {
+    own.push_back(std::string(name) + "=" + value);
   };
+  set("RANK", std::to_string(rank));
+  set("WORLD_SIZE", std::to_string(job.ranks));
+  set("LOCAL_RANK", std::to_string(rank));
+  set("LOCAL_WORLD_SIZE", std::to_string(job.ranks));
+  set("MASTER_ADDR", "127.0.0.1");
+  set("MASTER_PORT", std::to_string(job.port));
+  set("LOCKSTEP_JOB", job.nonce);
+  set("LOCKSTEP_CONTROL", job.control);
+  set("OMP_NUM_THREADS", job.threads);
   if (!job.deadline.empty()) {
-    own.emplace_back("LOCKSTEP_DEADLINE", job.deadline);
+    set("LOCKSTEP_DEADLINE", job.deadline);
   }
-  std::vector<std::string> result;
-  for (const std::string& text : environment::inherited()) {
-    const std::string name = text.substr(0, text.find('='));
-    if (std::ranges::none_of(own, [&](const auto& entry) { return entry.first == name; })) {
-      result.push_back(text);
-    }
-  }
-  for (const auto& [name, value] : own) {
-    result.push_back(name + "=" + value);
-  }
-  return result;
+  return environment::inherited_with(own);
 }
 
 std::string describe(const Job& job) {

@@ -1,5 +1,6 @@
 #include "launch/rank_process.h"
 
+#include "launch/pointers.h"
 #include "lockstep/error.h"
 
 #include <sys/prctl.h>
@@ -59,15 +60,6 @@ struct ChildPlan {
   pid_t parent = -1;
   sigset_t mask{};
 };
-
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& one : strings) {
-    pointers.push_back(one.data());
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 void restore_signals(const ChildPlan& plan) {
   ::signal(SIGPIPE, SIG_DFL);

@@ -100,6 +100,17 @@ TEST(Environment, inherited_lists_all_variables) {
   EXPECT_EQ(std::ranges::count(all, "SOMETHING_OF_THE_USER=a=b"), 1);
 }
 
+TEST(Environment, a_childs_own_variables_replace_what_it_inherits) {
+  const ScopedVariable replaced("RANK", "5");
+  const ScopedVariable kept("RANKS_OF_THE_USER", "7");
+  const auto all = inherited_with({"RANK=6", "NEW=a=b"});
+  EXPECT_EQ(std::ranges::count(all, "RANK=5"), 0);
+  for (const char* const variable : {"RANK=6", "NEW=a=b", "RANKS_OF_THE_USER=7"}) {
+    EXPECT_EQ(std::ranges::count(all, variable), 1) << variable;
+  }
+  EXPECT_EQ(all.size(), inherited().size() + 1);
+}
+
 TEST(Environment, the_cache_folder_comes_from_the_first_variable_that_is_set) {
   const ScopedVariable own("LOCKSTEP_CACHE", "/tmp/own");
   const ScopedVariable xdg("XDG_CACHE_HOME", "/tmp/xdg");

@@ -1,5 +1,7 @@
 #include "launch/started_program.h"
 
+#include "launch/pointers.h"
+
 #include <sys/wait.h>
 
 #include <atomic>
@@ -16,6 +18,8 @@
 
 namespace lockstep::test {
 namespace {
+
+using launch::pointers_to;
 
 namespace fs = std::filesystem;
 
@@ -54,15 +58,6 @@ bool is_zombie(const std::string& process_folder) {
   ::closefrom(3);
   ::execve(words.front(), words.data(), environment.data());
   ::_exit(126);
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& one : strings) {
-    pointers.push_back(one.data());
-  }
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 }  // namespace
