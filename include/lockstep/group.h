@@ -111,6 +111,16 @@ struct ReducePart {
   std::optional<Dtype> round_to = {};  // as ReduceOptions::round_to
 };
 
+// One span of a coalesced reduce_scatter.
+struct ScatterPart {
+  SymmetricSpan input;
+  // This rank's block of the result: elements of the input's dtype, or f32 ones that keep the sums
+  // of 16-bit elements unrounded. At its place in the input or apart from it. A null pointer: only
+  // on_reduced sees the result, chunk by chunk.
+  Span output;
+  std::optional<Dtype> round_to = {};  // as ReduceOptions::round_to
+};
+
 struct CollectiveOptions {
   std::string_view name = {};
 };
@@ -192,6 +202,8 @@ class Group {
   // the input at its place.
   Work reduce_scatter(Span input, Span output, const ReduceOptions& options = {});
   Work reduce_scatter(const SymmetricSpan& input, Span output, const ReduceOptions& options = {});
+  // Several spans as one collective, as in all_reduce.
+  Work reduce_scatter(std::span<const ScatterPart> parts, const ReduceOptions& options = {});
 
   // Every rank ends with all blocks; `input` is this rank's block of `output` (blocks as above) and
   // may lie in it at its place. On symmetric memory always in place.

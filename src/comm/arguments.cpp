@@ -21,6 +21,16 @@ bool overlap(const Span& a, const Span& b) {
          b_begin < a_begin + a.bytes();
 }
 
+void require_block_size(Kind kind, const Span& whole, std::int64_t count,
+                        const Communicator& group) {
+  const Range range = block_of(whole.count, group.size(), group.rank());
+  if (count != range.size()) {
+    throw UsageError(named(kind) + "rank " + std::to_string(group.rank()) + "'s block of " +
+                     elements(whole) + " on " + std::to_string(group.size()) + " ranks has " +
+                     std::to_string(range.size()) + " elements, got " + std::to_string(count));
+  }
+}
+
 }  // namespace
 
 Reduction reduction_of(const ReduceOptions& options, Dtype dtype, int ranks) {
@@ -97,6 +107,47 @@ void require_symmetric(Kind kind, const SymmetricSpan& span, const Communicator&
   require_plain(kind, span.local());
 }
 
+void require_parts(Kind kind, std::size_t parts, const ReduceOptions& options) {
+  if (parts == 0 || parts > kMaxParts) {
+    throw UsageError(named(kind) + "expected 1 to " + std::to_string(kMaxParts) + " parts, got " +
+                     std::to_string(parts));
+  }
+  if (options.round_to) {
+    throw UsageError(std::string(name_of(kind)) +
+                     " of parts: set round_to on each part, not in the options");
+  }
+}
+
+void require_scattered(const ScatterPart& part, const ReduceOptions& options,
+                       const Communicator& group) {
+  const auto& [input, output, round_to] = part;
+  require_rounding(round_to, input.dtype);
+  const bool widens = output.dtype != input.dtype;
+  if (widens &&
+      (output.dtype != Dtype::f32 || !is_floating(input.dtype) || size_of(input.dtype) != 2)) {
+    throw UsageError(named(Kind::reduce_scatter) + "a block of " + elements(input.local()) +
+                     " may be of its dtype, or f32 where that is bf16 or f16; got " +
+                     elements(output));
+  }
+  if (output.data == nullptr && output.count > 0) {
+    if (!options.on_reduced) {
+      throw UsageError(named(Kind::reduce_scatter) + "a part of " + elements(input.local()) +
+                       " has no output and no on_reduced: its result would be lost");
+    }
+    return;
+  }
+  require_plain(Kind::reduce_scatter, output);
+  if (!widens) {
+    require_block(Kind::reduce_scatter, input.local(), output, group);
+    return;
+  }
+  require_block_size(Kind::reduce_scatter, input.local(), output.count, group);
+  if (overlap(input.local(), output)) {
+    throw UsageError(named(Kind::reduce_scatter) + "an f32 block of " + elements(input.local()) +
+                     " overlaps its input: give it memory of its own");
+  }
+}
+
 void require_root(int root, int ranks) {
   if (root < 0 || root >= ranks) {
     throw UsageError("broadcast: expected a root from 0 to " + std::to_string(ranks - 1) +
@@ -105,12 +156,12 @@ void require_root(int root, int ranks) {
 }
 
 void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group) {
-  const Range range = block_of(whole.count, group.size(), group.rank());
-  if (block.dtype != whole.dtype || block.count != range.size()) {
-    throw UsageError(named(kind) + "rank " + std::to_string(group.rank()) + "'s block of " +
-                     elements(whole) + " on " + std::to_string(group.size()) + " ranks is " +
-                     elements({nullptr, range.size(), whole.dtype}) + ", got " + elements(block));
+  if (block.dtype != whole.dtype) {
+    throw UsageError(named(kind) + "a block of " + elements(whole) + " has its dtype, got " +
+                     elements(block));
   }
+  require_block_size(kind, whole, block.count, group);
+  const Range range = block_of(whole.count, group.size(), group.rank());
   const auto* place =
       static_cast<const std::byte*>(whole.data) + range.begin * size_of(whole.dtype);
   if (overlap(whole, block) && block.data != place) {

@@ -18,6 +18,11 @@ void require_plain(Kind kind, const Span& span);
 void require_no_callback(Kind kind, const ReduceOptions& options);
 // The span lies in memory of this group.
 void require_symmetric(Kind kind, const SymmetricSpan& span, const Communicator& group);
+// Of a coalesced collective.
+void require_parts(Kind kind, std::size_t parts, const ReduceOptions& options);
+// The output, dtype and rounding of one of its parts.
+void require_scattered(const ScatterPart& part, const ReduceOptions& options,
+                       const Communicator& group);
 void require_root(int root, int ranks);
 // `block` is this rank's block of `whole`, either at its place in it or apart from it.
 void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group);

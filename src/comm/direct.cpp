@@ -74,34 +74,49 @@ void DirectAllReduce::run(std::int64_t, Traffic& traffic) {
 }
 
 DirectReduceScatter::DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks,
-                                         DirectPart input, Span output, const Reduction& reduction,
+                                         std::vector<Part> parts, const Reduction& reduction,
                                          OnReduced on_reduced)
     : DirectOperation(fingerprint, rank, ranks),
-      input_(std::move(input)),
-      output_(output),
+      parts_(std::move(parts)),
       reduction_(reduction),
       on_reduced_(std::move(on_reduced)) {}
 
 void DirectReduceScatter::run(std::int64_t, Traffic& traffic) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    reduce_part(i);
+    const SymmetricSpan& span = parts_[i].input.span;
+    const Range block = block_of(span.count, ranks_, rank_);
+    traffic.received += (ranks_ - 1) * block.size() * size_of(span.dtype);
+  }
+}
+
+void DirectReduceScatter::reduce_part(std::size_t index) {
+  const auto& [input, output] = parts_[index];
   std::vector<const void*> sources(static_cast<std::size_t>(ranks_));
-  ReduceTask task = task_of(input_, reduction_);
-  const Range block = block_of(input_.span.count, ranks_, rank_);
-  const std::int64_t element = size_of(input_.span.dtype);
-  for_each_chunk(block, input_.span.dtype, [&](Range chunk) {
+  std::vector<std::byte> shown;  // a chunk of a result that nobody keeps
+  ReduceTask task = task_of(input, reduction_);
+  task.widen = output.dtype != input.span.dtype;
+  const Range block = block_of(input.span.count, ranks_, rank_);
+  for_each_chunk(block, input.span.dtype, [&](Range chunk) {
     for (int r = 0; r < ranks_; ++r) {
-      sources[static_cast<std::size_t>(r)] = input_.at(r, chunk.begin);
+      sources[static_cast<std::size_t>(r)] = input.at(r, chunk.begin);
     }
-    const std::array<void*, 1> destination{static_cast<std::byte*>(output_.data) +
-                                           (chunk.begin - block.begin) * element};
+    std::array<void*, 1> destination{};
+    if (output.data != nullptr) {
+      destination[0] = static_cast<std::byte*>(output.data) +
+                       (chunk.begin - block.begin) * size_of(output.dtype);
+    } else {
+      shown.resize(static_cast<std::size_t>(chunk.size() * size_of(output.dtype)));
+      destination[0] = shown.data();
+    }
     task.sources = sources;
     task.destinations = destination;
     task.count = chunk.size();
     reduce(task);
     if (on_reduced_) {
-      on_reduced_(0, chunk.begin, chunk.size(), destination[0]);
+      on_reduced_(index, chunk.begin, chunk.size(), destination[0]);
     }
   });
-  traffic.received += (ranks_ - 1) * block.size() * element;
 }
 
 void DirectAllGather::run(std::int64_t, Traffic& traffic) {

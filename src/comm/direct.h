@@ -59,13 +59,18 @@ class DirectAllReduce : public DirectOperation {
 
 class DirectReduceScatter : public DirectOperation {
  public:
-  DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks, DirectPart input,
-                      Span output, const Reduction& reduction, OnReduced on_reduced);
+  struct Part {
+    DirectPart input;
+    Span output;  // as ScatterPart::output
+  };
+  DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks, std::vector<Part> parts,
+                      const Reduction& reduction, OnReduced on_reduced);
   void run(std::int64_t step, Traffic& traffic) override;
 
  private:
-  DirectPart input_;
-  Span output_;
+  void reduce_part(std::size_t index);
+
+  std::vector<Part> parts_;
   Reduction reduction_;
   OnReduced on_reduced_;
 };

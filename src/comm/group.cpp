@@ -128,13 +128,7 @@ Work Group::all_reduce(const SymmetricSpan& data, const ReduceOptions& options) 
 }
 
 Work Group::all_reduce(std::span<const ReducePart> parts, const ReduceOptions& options) {
-  if (parts.empty() || parts.size() > comm::kMaxParts) {
-    throw UsageError("all_reduce: expected 1 to " + std::to_string(comm::kMaxParts) +
-                     " parts, got " + std::to_string(parts.size()));
-  }
-  if (options.round_to) {
-    throw UsageError("all_reduce of parts: set round_to on each part, not in the options");
-  }
+  comm::require_parts(Kind::all_reduce, parts.size(), options);
   Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name);
   comm::add_reduction(fingerprint, options);
   std::vector<DirectPart> direct;
@@ -168,13 +162,27 @@ Work Group::reduce_scatter(const SymmetricSpan& input, Span output, const Reduce
   comm::require_symmetric(Kind::reduce_scatter, input, *communicator_);
   comm::require_plain(Kind::reduce_scatter, output);
   comm::require_block(Kind::reduce_scatter, input.local(), output, *communicator_);
-  const Reduction reduction = comm::reduction_of(options, input.dtype, size());
+  const std::array<ScatterPart, 1> parts{ScatterPart{input, output, options.round_to}};
+  ReduceOptions others = options;
+  others.round_to.reset();
+  return reduce_scatter(parts, others);
+}
+
+Work Group::reduce_scatter(std::span<const ScatterPart> parts, const ReduceOptions& options) {
+  comm::require_parts(Kind::reduce_scatter, parts.size(), options);
   Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce_scatter, options.name);
   comm::add_reduction(fingerprint, options);
-  fingerprint.add(comm::part_of(input, options.round_to));
+  std::vector<comm::DirectReduceScatter::Part> direct;
+  Reduction reduction;
+  for (const ScatterPart& part : parts) {
+    comm::require_symmetric(Kind::reduce_scatter, part.input, *communicator_);
+    comm::require_scattered(part, options, *communicator_);
+    reduction = comm::reduction_of(options, part.input.dtype, size());
+    fingerprint.add(comm::part_of(part.input, part.round_to));
+    direct.push_back({{part.input, part.round_to}, part.output});
+  }
   return communicator_->issue(std::make_shared<comm::DirectReduceScatter>(
-      fingerprint, rank(), size(), DirectPart{input, options.round_to}, output, reduction,
-      options.on_reduced));
+      fingerprint, rank(), size(), std::move(direct), reduction, options.on_reduced));
 }
 
 Work Group::all_gather(Span input, Span output, const CollectiveOptions& options) {

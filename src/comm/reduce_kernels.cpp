@@ -71,7 +71,8 @@ class Output {
       : destinations_(task.destinations),
         scaled_(task.scale.has_value()),
         factor_(static_cast<Lane>(task.scale.value_or(1.0))),
-        round_to_(task.round_to.value_or(task.dtype)) {}
+        round_to_(task.round_to.value_or(task.dtype)),
+        widen_(task.widen) {}
 
   template <class D>
   HWY_INLINE void Write(hn::Vec<D> sum, D d, std::size_t i) const {
@@ -85,6 +86,14 @@ class Output {
         sum = simd::Float16Element::RoundTrip(sum, d);
       }
     }
+    if constexpr (!std::is_same_v<Stored, Lane>) {
+      if (widen_) {
+        for (void* const destination : destinations_) {
+          hn::StoreU(sum, d, static_cast<Lane*>(destination) + i);
+        }
+        return;
+      }
+    }
     for (void* const destination : destinations_) {
       Element::Store(sum, d, static_cast<Stored*>(destination) + i);
     }
@@ -95,6 +104,7 @@ class Output {
   bool scaled_;
   Lane factor_;
   Dtype round_to_;
+  bool widen_;
 };
 
 // The whole task in one pass, for as many leaves as registers hold.
@@ -225,6 +235,7 @@ void reduce(const ReduceTask& task) {
     LOCKSTEP_INVARIANT(static_cast<int>(task.dtype), ==, static_cast<int>(Dtype::f32));
     LOCKSTEP_INVARIANT(size_of(*task.round_to), ==, 2);
   }
+  LOCKSTEP_INVARIANT(task.widen, <=, is_floating(task.dtype) && size_of(task.dtype) == 2);
   const base::DefaultFloatEnvironment environment;
   HWY_DYNAMIC_DISPATCH(Reduce)(task);
 }

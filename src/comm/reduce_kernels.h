@@ -25,6 +25,9 @@ struct ReduceTask {
   ReduceOp op = ReduceOp::sum;
   std::optional<double> scale = {};    // floats only
   std::optional<Dtype> round_to = {};  // f32 only: bf16 or f16
+  // The destinations are f32 and get the sums as they are: bf16 and f16 only, and none of them a
+  // source.
+  bool widen = false;
 };
 
 // Elements are aligned to their size at least. Works for any number of sources ≥ 1.

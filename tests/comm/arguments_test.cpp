@@ -67,7 +67,7 @@ TEST_F(Arguments, spans_that_are_none) {
 
 TEST_F(Arguments, blocks_of_another_size_type_or_place) {
   const Span whole{std::span(floats_)};
-  refused("rank 0's block of f32[8] on 1 ranks is f32[8], got f32[7]",
+  refused("rank 0's block of f32[8] on 1 ranks has 8 elements, got 7",
           [&] { group_.reduce_scatter(whole, Span(floats_.data(), 7, Dtype::f32)); });
   refused("got i32[8]", [&] { group_.all_gather(Span(std::span(integers_)), whole); });
   std::vector<float> longer(9);
@@ -99,6 +99,27 @@ TEST_F(Arguments, parts) {
   refused("on each part", [&] { group_.all_reduce(one, {.round_to = Dtype::bf16}); });
   const std::vector<ReducePart> mixed{{span, {}}, {memory_.span(64, 4, Dtype::i32), {}}};
   refused("mean of i32", [&] { group_.all_reduce(mixed, {.op = ReduceOp::mean}); });
+}
+
+TEST_F(Arguments, scattered_parts) {
+  const SymmetricSpan f32 = memory_.span(0, 8, Dtype::f32);
+  const SymmetricSpan bf16 = memory_.span(64, 8, Dtype::bf16);
+  const auto scatter = [&](const ScatterPart& part, const ReduceOptions& options = {}) {
+    group_.reduce_scatter(std::span(&part, 1), options).wait();
+  };
+  const Span floats{std::span(floats_)};
+  refused("1 to 4 parts, got 0", [&] { group_.reduce_scatter(std::span<const ScatterPart>()); });
+  refused("on each part", [&] { scatter({f32, floats, {}}, {.round_to = Dtype::bf16}); });
+  refused("bf16[8] may be of its dtype, or f32", [&] {
+    scatter({bf16, Span(floats_.data(), 4, Dtype::f64), {}});
+  });
+  refused("f32[8] may be of its dtype", [&] {
+    scatter({f32, Span(floats_.data(), 8, Dtype::bf16), {}});
+  });
+  refused("has 8 elements, got 7", [&] { scatter({bf16, {floats_.data(), 7, Dtype::f32}, {}}); });
+  refused("overlaps its input", [&] { scatter({bf16, {bf16.data(), 8, Dtype::f32}, {}}); });
+  refused("its result would be lost", [&] { scatter({f32, {nullptr, 8, Dtype::f32}, {}}); });
+  scatter({bf16, floats, {}});
 }
 
 TEST(ArgumentsOfGroups, sizes_and_deadlines) {

@@ -166,6 +166,61 @@ TEST_P(Direct, parts_of_several_types_are_one_collective) {
   });
 }
 
+// A coalesced reduce_scatter: in place, into fp32 sums, and shown only.
+TEST_P(Direct, scattered_parts_end_where_they_are_asked_for) {
+  on_ranks(GetParam(), [](Group& group) {
+    const int ranks = group.size();
+    const std::int64_t count = ranks * (DirectOperation::kChunkBytes / 2) + 1000;
+    SymmetricMemory memory = group.allocate_symmetric(3 * 8 * count, "parts");
+    const auto in_place = memory.span(0, count, Dtype::f32);
+    const auto widened = memory.span(round_up(4 * count, 64), count, Dtype::bf16);
+    const auto shown = memory.span(round_up(8 * count, 64), count, Dtype::bf16);
+    for (std::int64_t i = 0; i < count; ++i) {
+      static_cast<float*>(in_place.data())[i] = test::value_of<float>(group.rank(), i, 1);
+      static_cast<Bfloat16*>(widened.data())[i] = test::value_of<Bfloat16>(group.rank(), i, 2);
+      static_cast<Bfloat16*>(shown.data())[i] = test::value_of<Bfloat16>(group.rank(), i, 3);
+    }
+    const Range block = block_of(count, ranks, group.rank());
+    std::vector<float> sums(static_cast<std::size_t>(block.size()));
+    std::vector<float> seen(static_cast<std::size_t>(block.size()));
+    ReduceOptions options;
+    options.on_reduced = [&](std::size_t part, std::int64_t begin, std::int64_t n, const void* at) {
+      if (part == 2) {
+        std::copy_n(static_cast<const float*>(at), n, seen.data() + (begin - block.begin));
+      }
+    };
+    const std::array<ScatterPart, 3> parts{
+        ScatterPart{in_place, in_place.subspan(block.begin, block.end).local(), Dtype::bf16},
+        ScatterPart{widened, Span(std::span(sums)), {}},
+        ScatterPart{shown, Span(nullptr, block.size(), Dtype::f32), {}}};
+    group.reduce_scatter(parts, options).wait();
+
+    const auto sum_of = [&](std::int64_t i, std::uint64_t salt) {
+      std::vector<Bfloat16> leaves;
+      for (int r = 0; r < ranks; ++r) {
+        leaves.push_back(test::value_of<Bfloat16>(r, i, salt));
+      }
+      return test::tree(ReduceOp::sum, std::span<const Bfloat16>(leaves), 0, leaves.size());
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool own = block.begin <= i && i < block.end;
+      const float rounded = test::reduced_at<float>(i, ranks, 1, {.round_to = Dtype::bf16});
+      ASSERT_TRUE(same_bits(static_cast<float*>(in_place.data())[i],
+                            own ? rounded : test::value_of<float>(group.rank(), i, 1)));
+      ASSERT_TRUE(same_bits(static_cast<Bfloat16*>(shown.data())[i],
+                            test::value_of<Bfloat16>(group.rank(), i, 3)));
+      if (own) {
+        const auto at = static_cast<std::size_t>(i - block.begin);
+        ASSERT_TRUE(same_bits(sums[at], sum_of(i, 2)));
+        ASSERT_TRUE(same_bits(seen[at], sum_of(i, 3)));
+      }
+    }
+    EXPECT_EQ(group.traffic().collectives, 1);
+    EXPECT_EQ(group.traffic().received, (ranks - 1) * block.size() * (4 + 2 + 2));
+    EXPECT_EQ(group.traffic().sent, 0);
+  });
+}
+
 // Each element is shown to its owner once, with its final value.
 TEST_P(Direct, on_reduced_covers_the_own_block_with_final_values) {
   on_ranks(GetParam(), [](Group& group) {

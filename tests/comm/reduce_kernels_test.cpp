@@ -292,6 +292,41 @@ TYPED_TEST(ReduceKernels, writes_over_its_sources) {
   });
 }
 
+template <class T>
+class WideningKernels : public ::testing::Test {};
+using SixteenBitTypes = ::testing::Types<Bfloat16, Float16>;
+TYPED_TEST_SUITE(WideningKernels, SixteenBitTypes, ElementNames);
+
+TYPED_TEST(WideningKernels, keep_the_sum_in_fp32) {
+  on_every_target([] {
+    for (const std::size_t ranks : {1, 2, 3, 4, 7, 16}) {
+      for (const std::size_t count : {0, 1, 15, 16, 17, 256, 531}) {
+        SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements");
+        const auto sources = make_sources<TypeParam>(ranks, count, 1);
+        std::vector<const void*> from;
+        for (const auto& source : sources) {
+          from.push_back(source.data());
+        }
+        Guarded<float> sums(count, 1);
+        void* const to = sums.data();
+        reduce({.sources = from,
+                .destinations = {&to, 1},
+                .count = static_cast<std::int64_t>(count),
+                .dtype = DtypeOf<TypeParam>::value,
+                .scale = 0.2,
+                .widen = true});
+        std::vector<float> want(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          const float sum = tree(sources, ReduceOp::sum, 0, ranks, i) * 0.2f;
+          want[i] = std::isnan(sum) ? std::numeric_limits<float>::quiet_NaN() : sum;
+        }
+        ASSERT_EQ(first_difference(sums.data(), want.data(), count), count);
+        ASSERT_TRUE(sums.guards_intact());
+      }
+    }
+  });
+}
+
 // One value per rank in, the reduced value out.
 template <class T>
 T reduce_values(const std::vector<T>& values, std::optional<double> scale = {},
