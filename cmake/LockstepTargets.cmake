@@ -27,6 +27,10 @@ if(LOCKSTEP_CCACHE AND LOCKSTEP_IS_TOP)
       "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LOCKSTEP_CCACHE}")
 endif()
 
+# A source with LibTorch's headers costs 6 s before its first line (templates that a precompiled
+# header does not instantiate), so such sources are compiled several at a time.
+option(LOCKSTEP_UNITY "Compile sources with LibTorch several at a time" ON)
+
 # Lets a target that links lockstep_torch, directly or through one of our layers, share the one
 # precompiled torch/torch.h (LockstepTorch.cmake). The three functions below call it.
 function(lockstep_use_torch name)
@@ -38,6 +42,8 @@ function(lockstep_use_torch name)
         # GCC reads a precompiled header only under the options it was made with.
         target_compile_options(${name} PRIVATE -fPIC)
         target_precompile_headers(${name} REUSE_FROM lockstep_torch_precompiled)
+        set_target_properties(${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY}
+                              UNITY_BUILD_BATCH_SIZE 6)
         return()
       endif()
     endif()

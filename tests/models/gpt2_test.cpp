@@ -21,9 +21,9 @@ Tensor some_tokens(const Gpt2Config& config, std::int64_t length) {
 }
 
 // The naive model: attention spelled out, LibTorch's plain functions, nothing fused.
-class Oracle {
+class Gpt2Oracle {
  public:
-  explicit Oracle(Gpt2& model) : config_(model->config()), all_(model->named_parameters()) {}
+  explicit Gpt2Oracle(Gpt2& model) : config_(model->config()), all_(model->named_parameters()) {}
 
   Tensor logits(const Tensor& tokens) {
     Tensor x = F::embedding(tokens, get("wte.weight")) +
@@ -72,7 +72,7 @@ TEST(Gpt2, AgreesWithTheModelSpelledOut) {
   Gpt2 model(kSmall);
   const Tensor tokens = some_tokens(kSmall, 7);
   const Tensor targets = some_tokens(kSmall, 7);
-  const Tensor expected = Oracle(model).logits(tokens);
+  const Tensor expected = Gpt2Oracle(model).logits(tokens);
   EXPECT_TRUE(torch::allclose(model->forward(tokens), expected, 1e-5, 1e-6));
 
   const auto loss_of = [&](const Tensor& logits) {
@@ -84,7 +84,7 @@ TEST(Gpt2, AgreesWithTheModelSpelledOut) {
     gradients.push_back(parameter.grad().clone());
   }
   model->zero_grad();
-  loss_of(Oracle(model).logits(tokens)).backward();
+  loss_of(Gpt2Oracle(model).logits(tokens)).backward();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     EXPECT_TRUE(torch::allclose(gradients[i], model->parameters()[i].grad(), 1e-4, 1e-6))
         << model->named_parameters()[i].key();

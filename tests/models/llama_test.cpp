@@ -33,9 +33,9 @@ Tensor some_tokens(std::int64_t length) {
 }
 
 // The naive model: heads one by one, complex numbers for the rotation, nothing fused.
-class Oracle {
+class LlamaOracle {
  public:
-  explicit Oracle(Llama& model) : config_(model->config()), all_(model->named_parameters()) {}
+  explicit LlamaOracle(Llama& model) : config_(model->config()), all_(model->named_parameters()) {}
 
   Tensor logits(const Tensor& tokens) {
     Tensor x = F::embedding(tokens, get("model.embed_tokens"));  // [B, T, C]
@@ -96,14 +96,15 @@ void expect_agreement(const LlamaConfig& config) {
   Llama model(config);
   const Tensor tokens = some_tokens(7);
   const Tensor targets = some_tokens(7);
-  EXPECT_TRUE(torch::allclose(model->forward(tokens), Oracle(model).logits(tokens), 1e-5, 1e-5));
+  EXPECT_TRUE(
+      torch::allclose(model->forward(tokens), LlamaOracle(model).logits(tokens), 1e-5, 1e-5));
   model->loss(tokens, targets).backward();
   std::vector<Tensor> gradients;
   for (const auto& parameter : model->parameters()) {
     gradients.push_back(parameter.grad().clone());
   }
   model->zero_grad();
-  const Tensor logits = Oracle(model).logits(tokens);
+  const Tensor logits = LlamaOracle(model).logits(tokens);
   F::cross_entropy(logits.reshape({-1, config.vocabulary}), targets.reshape({-1})).backward();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     EXPECT_TRUE(torch::allclose(gradients[i], model->parameters()[i].grad(), 1e-4, 1e-6))

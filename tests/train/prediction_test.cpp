@@ -13,7 +13,7 @@ constexpr std::int64_t kParameters = 858'880;
 constexpr std::int64_t kNorms = 2 * 128 * (2 * 4 + 1);
 constexpr std::int64_t kPadding = 4096;
 
-void expect_about(std::int64_t bytes, std::int64_t expected) {
+void expect_but_for_padding(std::int64_t bytes, std::int64_t expected) {
   EXPECT_GE(bytes, expected);
   EXPECT_LE(bytes, expected + kPadding);
 }
@@ -23,11 +23,11 @@ TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
   Options options;
   options.ranks = 2;
   const Prediction prediction = predict(*model, options);
-  expect_about(prediction.ledger.parameters, 4 * kParameters);
-  expect_about(prediction.ledger.gradients, 4 * kParameters);
-  expect_about(prediction.ledger.optimizer, 8 * kParameters);
+  expect_but_for_padding(prediction.ledger.parameters, 4 * kParameters);
+  expect_but_for_padding(prediction.ledger.gradients, 4 * kParameters);
+  expect_but_for_padding(prediction.ledger.optimizer, 8 * kParameters);
   // (P−1)/P·X sent.
-  expect_about(prediction.step.sent, 2 * kParameters);
+  expect_but_for_padding(prediction.step.sent, 2 * kParameters);
 }
 
 TEST(Prediction, OfBf16CountsNormsInF32) {
@@ -36,8 +36,8 @@ TEST(Prediction, OfBf16CountsNormsInF32) {
   options.ranks = 2;
   options.precision = PrecisionName::bf16;
   const Prediction prediction = predict(*model, options);
-  expect_about(prediction.ledger.parameters, 2 * kParameters + 2 * kNorms);
-  expect_about(prediction.ledger.optimizer, 12 * kParameters - 4 * kNorms);
+  expect_but_for_padding(prediction.ledger.parameters, 2 * kParameters + 2 * kNorms);
+  expect_but_for_padding(prediction.ledger.optimizer, 12 * kParameters - 4 * kNorms);
 }
 
 TEST(Prediction, OfSgdHoldsAMomentumOrNothing) {
@@ -46,13 +46,13 @@ TEST(Prediction, OfSgdHoldsAMomentumOrNothing) {
   options.optimizer = OptimizerName::sgd;
   EXPECT_EQ(predict(*model, options).ledger.optimizer, 0);
   options.momentum = 0.9;
-  expect_about(predict(*model, options).ledger.optimizer, 4 * kParameters);
+  expect_but_for_padding(predict(*model, options).ledger.optimizer, 4 * kParameters);
 }
 
 TEST(Prediction, AloneMovesNothing) {
   const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
   Options options;
-  options.stage = StageName::single;
+  options.stage = Stage::single;
   EXPECT_EQ(predict(*model, options).step.sent, 0);
 }
 
