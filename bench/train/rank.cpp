@@ -45,16 +45,19 @@ std::shared_ptr<models::LanguageModel> make_model(const RankOptions& options) {
   return models::make_model(models::config_of(options.model, data::kByteVocabulary));
 }
 
-bool trains_apart(const RankOptions& options) {
-  if (options.stage != "apart" && options.stage != "ddp") {
-    throw UsageError("--stage " + options.stage + ": expected apart or ddp");
+bool trains_apart(const RankOptions& options) { return options.stage == "apart"; }
+
+Stage stage_of(const RankOptions& options) {
+  const auto stage = trains_apart(options) ? Stage::single : stage_named(options.stage);
+  if (!stage) {
+    throw UsageError("--stage " + options.stage + ": expected apart, ddp, zero1 or zero2");
   }
-  return options.stage == "apart";
+  return *stage;
 }
 
 ParallelOptions engine_options(const RankOptions& options) {
   ParallelOptions result;
-  result.stage = trains_apart(options) ? Stage::single : Stage::ddp;
+  result.stage = stage_of(options);
   if (options.precision == "bf16") {
     result.precision = Precision::bf16_mixed(models::keep_f32);
   }
@@ -124,7 +127,8 @@ class Training {
                     ": a loss is not finite; its times mean nothing");
       }
     }
-    const train::WeightDigests digests = train::digest_weights(*model_, parallel_);
+    const train::WeightDigests digests =
+        train::digest_weights(train::full_weights(parallel_), *model_);
     if (!trains_apart(options_)) {
       train::verify_replicas(meeting_, digests);
     }

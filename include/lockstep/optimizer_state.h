@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -20,8 +21,12 @@ class OptimizerState {
   // What it keeps per element, in a fixed order, by torch.optim's names: {"exp_avg", "exp_avg_sq"}.
   // May be empty.
   virtual std::vector<std::string> slots() const = 0;
-  // All elements of a parameter's slot, row-major: [numel], f32 (f64 of an f64 parameter). A view
-  // to be read or written, by the same values on every rank.
+  // Does every rank keep a part of the elements only?
+  virtual bool sharded() const = 0;
+  // The elements [first, second) of a parameter that this rank keeps: all, or its shard's.
+  virtual std::pair<std::int64_t, std::int64_t> kept(const std::string& parameter) const = 0;
+  // The kept elements of a parameter's slot, row-major: f32 (f64 of an f64 parameter). A view to be
+  // read or written; where it is not sharded, by the same values on every rank.
   virtual torch::Tensor elements(const std::string& slot, const std::string& parameter) const = 0;
   // How often a parameter was updated.
   virtual std::int64_t updates(const std::string& parameter) const = 0;

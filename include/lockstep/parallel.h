@@ -70,10 +70,17 @@ struct Precision {
 // Precision.
 enum class BufferPolicy : std::uint8_t { broadcast, average };
 
+// Where zero2 adds up several micro-batches of a step:
+//   shard  each is reduced across the ranks into the shards at once: k times the traffic, a P-th of
+//          the memory; micro-batch j of rank r is then leaf j·P + r
+//   full   on every rank first, as in the other stages and under no_sync()
+enum class AccumulateIn : std::uint8_t { shard, full };
+
 struct ParallelOptions {
   Stage stage = Stage::ddp;
   Precision precision = {};
   BufferPolicy buffers = BufferPolicy::broadcast;
+  AccumulateIn accumulate_in = AccumulateIn::shard;
   double bucket_mb = 25.0;  // 1 MB = 1e6 bytes of gradient; the first bucket is smaller; 0: one
                             // collective per parameter
   bool overlap = true;      // off: collectives start when backward has ended
@@ -99,6 +106,13 @@ struct HeldBytes {
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
   std::int64_t transient = 0;
+};
+
+// Elements [begin, end) of a parameter's mean gradient, row-major: those that this rank updates.
+struct LocalGradient {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  torch::Tensor values = {};  // [end − begin]: a view
 };
 
 // What the last step did, for records and tests.
@@ -153,7 +167,17 @@ class Parallel {
   void synchronise();
 
   // After the synchronising backward p.grad() is a view of the mean gradient (an fp32 one with bf16
-  // parameters and k > 1, holding bf16 values); undefined for parameters unused on every rank.
+  // parameters and k > 1, holding bf16 values); undefined for parameters unused on every rank. In
+  // zero1 only the elements of this rank's shard hold the mean, the others this rank's own sums; in
+  // zero2 .grad is undefined. So there another backward before the step, which would add to it, is
+  // an error outside no_sync() and micro_steps().
+
+  // The same by parameter, in every stage, after the exchange and before the step. Throws
+  // UsageError at other times and for an unknown name; without a gradient on any rank `values` is
+  // undefined.
+  LocalGradient local_grad(const std::string& name) const;
+  // Collective: all of it, [the parameter's shape].
+  torch::Tensor full_grad(const std::string& name) const;
 
   // The norm over all parameters, before clipping; the same bits on every rank. An optimizer made
   // by adamw() or sgd() multiplies by min(1, max_norm/norm) as it updates, .grad keeps the
@@ -179,7 +203,9 @@ class Parallel {
   // The same for weighted leaves, whose losses are sums over what their weights count.
   double mean_loss(std::span<const double> sums, std::int64_t total_weight);
 
-  // The fp32 value of a parameter (the master copy where there is one); a view, not to be written.
+  // The fp32 value of a parameter (the master copy where there is one): a view, not to be written.
+  // Under zero1 and zero2 with 16-bit parameters collective, and a copy: every rank keeps a part of
+  // the masters.
   torch::Tensor full_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
   // rank with the same values. Throws UsageError for an unknown name or another shape.

@@ -8,6 +8,8 @@
 // SGD keeps one fp32 momentum instead of the two moments, or nothing without momentum.
 // With k > 1 a 16-bit gradient is held and sent as an fp32 sum (4 bytes), and a reproducible run
 // holds log2(k) partial sums of it. Everything lies in flat parameters, whose padding is counted.
+// zero1 divides the optimizer's bytes by P: 8 + 8/P and 4 + 12/P. zero2 the gradients' too: 4 +
+// 12/P and 2 + 14/P, and has two buckets in flight beside.
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -30,10 +32,11 @@ struct Parameter {
 struct Training {
   Stage stage = Stage::ddp;
   int ranks = 1;
-  std::int64_t micro_batches = 1;  // k: of one rank in one step
-  bool reproducible = false;       // needs powers of two for ranks and micro_batches
-  double bucket_mb = 25;           // 1 MB = 1e6 bytes; 0: one collective per parameter
-  int optimizer_vectors = 2;       // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
+  std::int64_t micro_batches = 1;   // k: of one rank in one step
+  bool reproducible = false;        // needs powers of two for ranks and micro_batches
+  bool accumulate_in_shard = true;  // zero2: as AccumulateIn::shard in parallel.h
+  double bucket_mb = 25;            // 1 MB = 1e6 bytes; 0: one collective per parameter
+  int optimizer_vectors = 2;  // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
 };
 
 // Bytes that one rank holds, by category; every rank holds the same.
@@ -56,7 +59,9 @@ struct SmallCollectives {
 Ledger ledger(std::span<const Parameter> parameters, const Training& training);
 
 // Payload of one step on `rank` (shared memory: received = bytes read from others' memory, sent =
-// bytes written into it). ddp: (P−1)/P·X each, X being the gradients in flat buckets.
+// bytes written into it). ddp: (P−1)/P·X each, X being the gradients in flat buckets. zero1:
+// (P−1)/P·X received for the gradients, and as much of the parameters sent once they are updated.
+// zero2 receives gradients for every micro-batch that accumulates in shards.
 Traffic step_traffic(std::span<const Parameter> parameters, const Training& training, int rank,
                      const SmallCollectives& small = {});
 

@@ -33,10 +33,11 @@ constexpr TorchDtype kDtypes[] = {{torch::kFloat32, Dtype::f32},   {torch::kFloa
                                   {torch::kInt32, Dtype::i32},     {torch::kInt64, Dtype::i64},
                                   {torch::kUInt8, Dtype::u8},      {torch::kBool, Dtype::u8}};
 
-StateArray array_of(std::string_view slot, const std::string& name, const torch::Tensor& tensor) {
+StateArray array_of(std::string_view slot, const std::string& name, const torch::Tensor& tensor,
+                    torch::IntArrayRef shape) {
   for (const TorchDtype& dtype : kDtypes) {
     if (dtype.torch == tensor.scalar_type()) {
-      return {std::string(slot), name, dtype.ours, tensor.sizes().vec()};
+      return {std::string(slot), name, dtype.ours, shape.vec()};
     }
   }
   throw UsageError("checkpoint: " + StateArray{.slot = std::string(slot), .name = name}.title() +
@@ -60,13 +61,15 @@ std::vector<std::pair<std::string, torch::Tensor>> parameters_of(const torch::nn
 struct Held {
   StateArray array;
   torch::Tensor tensor;
+  std::optional<Range> shard = {};  // its elements, where every rank holds others
 };
 
+// Collective where parameters are kept in shards; what it throws it throws on every rank.
 std::vector<Held> state_of(const Parallel& parallel, const OptimizerState& optimizer) {
   std::vector<Held> state;
   const auto add = [&](std::string_view slot, const std::string& name,
                        const torch::Tensor& tensor) {
-    state.push_back({array_of(slot, name, tensor), tensor});
+    state.push_back({array_of(slot, name, tensor, tensor.sizes()), tensor});
   };
   const auto parameters = parameters_of(parallel.module());
   for (const auto& [name, tensor] : parameters) {
@@ -80,7 +83,13 @@ std::vector<Held> state_of(const Parallel& parallel, const OptimizerState& optim
   for (const std::string& slot : optimizer.slots()) {
     for (const auto& [name, tensor] : parameters) {
       if (tensor.requires_grad()) {
-        add(slot, name, optimizer.elements(slot, name).reshape(tensor.sizes()));
+        const torch::Tensor elements = optimizer.elements(slot, name);
+        Held& held = state.emplace_back();
+        held = {array_of(slot, name, elements, tensor.sizes()), elements};
+        if (optimizer.sharded()) {
+          const auto [begin, end] = optimizer.kept(name);
+          held.shard = Range{begin, end};
+        }
       }
     }
   }
@@ -91,9 +100,14 @@ bool is_of_model(const StateArray& array) {
   return array.slot == checkpoint::kParameterSlot || array.slot == checkpoint::kBufferSlot;
 }
 
-// Rank r's part of each array: equal blocks, no granule cut, so that all ranks write about as much.
-// Buffers may differ between ranks; rank 0's are saved.
-Range part_of(const StateArray& array, const Group& group) {
+// What this rank writes of each array: its shard, or of what all ranks hold an equal block without
+// cutting a granule, so that all write about as much. Buffers may differ between ranks; rank 0's
+// are saved.
+Range part_of(const Held& held, const Group& group) {
+  const StateArray& array = held.array;
+  if (held.shard) {
+    return *held.shard;
+  }
   if (array.slot == checkpoint::kBufferSlot) {
     return {0, group.rank() == 0 ? array.count() : 0};
   }
@@ -104,7 +118,7 @@ std::vector<NamedTensor> share_of(const std::vector<Held>& state, const Group& g
                                   bool of_model) {
   std::vector<NamedTensor> share;
   for (const Held& held : state) {
-    const Range part = part_of(held.array, group);
+    const Range part = part_of(held, group);
     if (is_of_model(held.array) != of_model || part.empty()) {
       continue;
     }
@@ -112,7 +126,7 @@ std::vector<NamedTensor> share_of(const std::vector<Held>& state, const Group& g
     share.push_back({text_of(checkpoint::Piece{held.array.slot, held.array.name, part}),
                      held.array.dtype,
                      {part.size()},
-                     bytes + part.begin * size_of(held.array.dtype)});
+                     bytes + (held.shard ? 0 : part.begin) * size_of(held.array.dtype)});
   }
   return share;
 }
@@ -186,7 +200,8 @@ void check_fits(const SavedStep& step, const std::vector<Held>& state,
 
 torch::Tensor read_tensor(const SavedArrays& saved, const Held& held) {
   torch::Tensor values = torch::empty(held.tensor.sizes(), held.tensor.scalar_type());
-  saved.read(held.array, {0, held.array.count()}, values.mutable_data_ptr());
+  saved.read(held.array, held.shard.value_or(Range{0, held.array.count()}),
+             values.mutable_data_ptr());
   return values;
 }
 
@@ -211,13 +226,12 @@ std::string save_checkpoint(const std::string& folder, const Parallel& parallel,
   Group& group = parallel.group();
   const std::int64_t step = parallel.steps();
   std::optional<checkpoint::Publication> publication;  // rank 0 holds it
-  std::vector<Held> state;
+  std::vector<Held> state = state_of(parallel, optimizer);
+  for (Held& held : state) {
+    held.tensor = held.tensor.contiguous();
+  }
   comm::do_together(group, "begin checkpoint", [&] {
     checkpoint::check_user_text(options.user);
-    state = state_of(parallel, optimizer);
-    for (Held& held : state) {
-      held.tensor = held.tensor.contiguous();
-    }
     if (group.rank() == 0) {
       publication.emplace(disk, folder, step);
     }

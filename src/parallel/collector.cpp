@@ -24,28 +24,46 @@ GradientCollector::GradientCollector(Device& device, Exchange& exchange,
   }
 }
 
-void GradientCollector::begin_step(GradientMemory& gradients, LeafSum& sum, LeafOrder order) {
-  gradients_ = &gradients;
-  sum_ = &sum;
-  order_ = order;
+void GradientCollector::begin_step(LeafSum& sum, LeafOrder order) {
+  windows_ = nullptr;
+  shards_ = nullptr;
   sum.begin(order);
+  begin_step(static_cast<LeafTarget&>(sum), order);
+}
+
+void GradientCollector::begin_step(GradientWindows& windows, ShardSums& shards, LeafOrder order) {
+  windows_ = &windows;
+  shards_ = &shards;
+  windows.begin_step();
+  begin_step(static_cast<LeafTarget&>(windows), order);
+}
+
+void GradientCollector::begin_step(LeafTarget& target, LeafOrder order) {
+  target_ = &target;
+  order_ = order;
   started_ = 0;
+  earlier_ = 0;
   first_complete_ = false;
   overlapped_ = false;
+  leaf_ = 0;
   for (Slot& slot : slots_) {
     slot.arrived = false;
+    slot.moved = false;
+    slot.pending.reset();
   }
 }
 
 void GradientCollector::carry(std::size_t parameter) {
   Slot& slot = slots_.at(parameter);
-  sum_->put(slot.place.part, slot.place.member, 0, /*first=*/true, take_gradient(slot));
+  target_->put(slot.place.part, slot.place.member, 0, /*first=*/true, take_gradient(slot));
   slot.arrived = true;
 }
 
 void GradientCollector::begin_leaf(std::int64_t leaf, std::optional<double> exchange_scale) {
   leaf_ = leaf;
   exchange_scale_ = exchange_scale;
+  earlier_ += started_;
+  started_ = 0;
   for (Slot& slot : slots_) {
     slot.firings = 0;
     slot.moved = false;
@@ -58,13 +76,16 @@ void GradientCollector::begin_leaf(std::int64_t leaf, std::optional<double> exch
 
 void GradientCollector::on_gradient(std::size_t parameter) {
   Slot& slot = slots_.at(parameter);
-  const bool closed_in_tree = order_ == LeafOrder::tree && slot.moved;
-  if (slot.bucket < started_ || closed_in_tree) {
+  const bool was_added = takes_leaves_once() && slot.moved;
+  if (slot.bucket < started_ || was_added) {
     throw UsageError(
         "parameter '" + name_of(slot) + "' received another gradient after its bucket ('" +
-        buckets_[slot.bucket].name + (closed_in_tree ? "') was added" : "') was exchanged") +
-        ": it is used more often than in the steps before; set overlap = false "
-        "(--overlap off)");
+        buckets_[slot.bucket].name + (was_added ? "') was added" : "') was exchanged") +
+        (windows_ != nullptr
+             ? ": several backwards of a micro-batch each give it one; set overlap = false "
+               "(--overlap off)"
+             : ": it is used more often than in the steps before; set overlap = false "
+               "(--overlap off)"));
   }
   ++slot.firings;
   at::Tensor gradient = take_gradient(slot);
@@ -80,17 +101,21 @@ void GradientCollector::on_gradient(std::size_t parameter) {
   if (slot.firings == slot.expected) {
     --progress_[slot.bucket].outstanding;
   }
-  if (exchange_scale_ && learned_ && overlap_ == Overlap::on) {
+  if ((windows_ != nullptr || (exchange_scale_ && learned_)) && overlap_ == Overlap::on) {
     start_complete_buckets();
   }
   exchange_.progress();
   note_overlap();
 }
 
-// The tree takes each leaf once, so a gradient that may still grow waits.
+// The tree takes each leaf once, so a gradient that may still grow waits; for a window every
+// gradient waits until its bucket has one.
 bool GradientCollector::moves_now(const Slot& slot) const {
-  return order_ == LeafOrder::running ||
-         (learned_ && overlap_ == Overlap::on && slot.firings == slot.expected);
+  const bool complete = overlap_ == Overlap::on && slot.firings == slot.expected;
+  if (windows_ != nullptr) {
+    return complete && slot.bucket == started_ && windows_->try_open(slot.bucket);
+  }
+  return order_ == LeafOrder::running || (learned_ && complete);
 }
 
 // Nothing stays in .grad, where a backward after an exception would add to it.
@@ -107,57 +132,78 @@ at::Tensor GradientCollector::take_gradient(const Slot& slot) const {
 }
 
 void GradientCollector::move(Slot& slot, const at::Tensor& gradient) {
-  sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived, gradient);
+  target_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived, gradient);
   slot.moved = true;
   slot.arrived = true;
 }
 
 void GradientCollector::end_leaf() {
-  if (order_ == LeafOrder::tree) {
-    move_remaining();
+  if (windows_ != nullptr && !exchange_scale_) {
+    start_remaining(std::nullopt);
+  } else if (windows_ == nullptr && order_ == LeafOrder::tree) {
+    for (Slot& slot : slots_) {
+      move_or_clear(slot);
+    }
   }
   for (Slot& slot : slots_) {
     slot.expected = std::max(slot.expected, slot.firings);
   }
 }
 
-void GradientCollector::move_remaining() {
-  for (Slot& slot : slots_) {
-    if (slot.moved) {
-      continue;
-    }
-    if (slot.pending.defined()) {
-      move(slot, std::exchange(slot.pending, at::Tensor()));
-    } else {  // absent from this leaf: the tree needs its zero
-      sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
-                torch::zeros_like(tensor_of(slot)));
-    }
+// What a target that takes each leaf once has not got of this one.
+void GradientCollector::move_or_clear(Slot& slot) {
+  if (slot.moved) {
+    return;
+  }
+  if (slot.pending.defined()) {
+    move(slot, std::exchange(slot.pending, at::Tensor()));
+  } else if (windows_ != nullptr) {
+    target_->clear(slot.place.part, slot.place.member);
+  } else {  // the tree needs its zero
+    target_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
+                 torch::zeros_like(tensor_of(slot)));
   }
 }
 
 void GradientCollector::start_complete_buckets() {
   while (started_ < buckets_.size() && progress_[started_].outstanding == 0) {
-    start(started_, *exchange_scale_);
+    start(started_, exchange_scale_);
   }
 }
 
-void GradientCollector::start(std::size_t bucket, double scale) {
+void GradientCollector::start_remaining(std::optional<double> scale) {
+  while (started_ < buckets_.size()) {
+    start(started_, scale);
+  }
+}
+
+void GradientCollector::start(std::size_t bucket, std::optional<double> scale) {
   LOCKSTEP_INVARIANT(bucket, ==, started_);
+  if (windows_ != nullptr) {
+    windows_->open(bucket);
+  }
+  for (const std::size_t parameter : progress_[bucket].parameters) {
+    Slot& slot = slots_[parameter];
+    if (windows_ != nullptr) {
+      move_or_clear(slot);
+    } else if (!slot.arrived) {
+      target_->clear(slot.place.part, slot.place.member);
+    }
+  }
   FullBucket full;
   full.name = buckets_[bucket].name;
   for (const std::size_t part : buckets_[bucket].parts) {
     const Dtype held = parts_[part]->dtype();
-    const SymmetricSpan& span = gradients_->span(part);
+    const SymmetricSpan& span = target_->span(part);
     full.parts.push_back({span, held == span.dtype ? std::nullopt : std::optional(held)});
   }
-  if (scale != 1.0) {
+  if (scale && *scale != 1.0) {
     full.scale = scale;
   }
-  for (const std::size_t parameter : progress_[bucket].parameters) {
-    const Slot& slot = slots_[parameter];
-    if (!slot.arrived) {
-      sum_->clear(slot.place.part, slot.place.member);
-    }
+  if (windows_ != nullptr) {
+    full.in_shards =
+        LeafInShards{shards_, buckets_[bucket].parts, leaf_, order_, scale.has_value()};
+    windows_->close();
   }
   ++started_;
   exchange_.start(full);
@@ -167,15 +213,13 @@ void GradientCollector::note_overlap() {
   const bool all_arrived = std::ranges::all_of(
       progress_, [](const Progress& bucket) { return bucket.outstanding == 0; });
   if (!first_complete_ && started_ > 0) {
-    first_complete_ = exchange_.is_complete(0);
+    first_complete_ = exchange_.is_complete(earlier_);
     overlapped_ = first_complete_ && !all_arrived;
   }
 }
 
 void GradientCollector::finish(double scale) {
-  while (started_ < buckets_.size()) {
-    start(started_, scale);
-  }
+  start_remaining(scale);
   exchange_.finish();
   learned_ = true;
 }

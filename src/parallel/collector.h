@@ -2,10 +2,11 @@
 // a bucket's exchange when its last gradient is there.
 #pragma once
 
+#include "parallel/bucket.h"
 #include "parallel/device.h"
 #include "parallel/exchange.h"
 #include "parallel/flat_parameter.h"
-#include "parallel/gradient_memory.h"
+#include "parallel/gradient_windows.h"
 #include "parallel/leaf_sum.h"
 
 #include <torch/torch.h>
@@ -17,12 +18,6 @@
 
 namespace lockstep::parallel {
 
-// The flat parameters of one bucket, as indices into the list of all flat parameters.
-struct Bucket {
-  std::string name;
-  std::vector<std::size_t> parts;
-};
-
 enum class Overlap : std::uint8_t { off, on };
 
 class GradientCollector {
@@ -32,12 +27,16 @@ class GradientCollector {
   GradientCollector(Device& device, Exchange& exchange, const std::vector<FlatParameter*>& parts,
                     std::vector<Bucket> buckets, Overlap overlap);
 
-  // A step: begin_step, then per leaf begin_leaf … end_leaf, then exchange.
-  // Discards what was collected before.
-  void begin_step(GradientMemory& gradients, LeafSum& sum, LeafOrder order);
+  // A step: begin_step, then per leaf begin_leaf … end_leaf, then exchange. Discards what was
+  // collected before.
+  // Leaves add up here (local first), and the last one's backward exchanges the sum.
+  void begin_step(LeafSum& sum, LeafOrder order);
+  // Every leaf's backward exchanges it (across first); `shards` add them up. A parameter is taken
+  // to fire once in a backward until a leaf has shown more.
+  void begin_step(GradientWindows& windows, ShardSums& shards, LeafOrder order);
   // Counts what an earlier step left in the parameter's .grad as the first of this step's sum.
   void carry(std::size_t parameter);
-  // `scale` is given for the leaf whose backward ends in the exchange: 1/M, or 1 (travels as is).
+  // `scale` is given for the last leaf, whose backward ends in the mean: 1/M, or 1.
   void begin_leaf(std::int64_t leaf, std::optional<double> exchange_scale);
   // LibTorch has accumulated into the parameter's .grad.
   void on_gradient(std::size_t parameter);
@@ -53,7 +52,8 @@ class GradientCollector {
   std::size_t buckets() const { return buckets_.size(); }
   // In the last step: was the first bucket complete before the last gradient arrived?
   bool overlapped() const { return overlapped_; }
-  std::int64_t started() const { return static_cast<std::int64_t>(started_); }
+  // Collectives of this step.
+  std::int64_t started() const { return static_cast<std::int64_t>(earlier_ + started_); }
 
  private:
   struct Slot {
@@ -63,21 +63,24 @@ class GradientCollector {
     std::int64_t expected = 1;  // most firings seen in one leaf
     bool moved = false;         // in this leaf
     bool arrived = false;       // in this step
-    at::Tensor pending = {};    // this leaf's gradient, while more of it may come (tree only)
+    at::Tensor pending = {};    // this leaf's gradient, while it can't be moved yet
   };
   struct Progress {
     std::vector<std::size_t> parameters;
     std::size_t outstanding = 0;
   };
 
+  void begin_step(LeafTarget& target, LeafOrder order);
+  bool takes_leaves_once() const { return windows_ != nullptr || order_ == LeafOrder::tree; }
   const at::Tensor& tensor_of(const Slot& slot) const;
   const std::string& name_of(const Slot& slot) const;
   bool moves_now(const Slot& slot) const;
   at::Tensor take_gradient(const Slot& slot) const;
   void move(Slot& slot, const at::Tensor& gradient);
-  void move_remaining();
+  void move_or_clear(Slot& slot);
   void start_complete_buckets();
-  void start(std::size_t bucket, double scale);
+  void start_remaining(std::optional<double> scale);
+  void start(std::size_t bucket, std::optional<double> scale);
   void note_overlap();
 
   Device& device_;
@@ -86,14 +89,16 @@ class GradientCollector {
   std::vector<Bucket> buckets_;
   Overlap overlap_;
   LeafOrder order_ = LeafOrder::running;
-  GradientMemory* gradients_ = nullptr;
-  LeafSum* sum_ = nullptr;
+  LeafTarget* target_ = nullptr;
+  GradientWindows* windows_ = nullptr;  // where leaves travel one by one
+  ShardSums* shards_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<Progress> progress_;  // per bucket
   std::int64_t leaf_ = 0;
   std::optional<double> exchange_scale_;
-  std::size_t started_ = 0;
-  bool learned_ = false;  // a step has shown how often each parameter fires
+  std::size_t started_ = 0;  // buckets of this leaf
+  std::size_t earlier_ = 0;  // of leaves before it
+  bool learned_ = false;     // a step has shown how often each parameter fires
   bool first_complete_ = false;
   bool overlapped_ = false;
 };

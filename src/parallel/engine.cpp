@@ -12,14 +12,41 @@ namespace lockstep::parallel {
 namespace {
 
 void refuse_unbuilt(Stage stage, const Group& group) {
-  if (stage != Stage::single && stage != Stage::ddp) {
+  if (stage != Stage::single && stage != Stage::ddp && stage != Stage::zero1 &&
+      stage != Stage::zero2) {
     throw UsageError("stage " + std::string(name_of(stage)) +
-                     " is not built yet; use Stage::single or Stage::ddp");
+                     " is not built yet; use Stage::ddp, Stage::zero1 or Stage::zero2");
   }
   if (stage == Stage::single && group.size() > 1) {
     throw UsageError("stage single trains on one rank, but the group has " +
                      std::to_string(group.size()) + "; use Stage::ddp");
   }
+}
+
+std::unique_ptr<Exchange> make_exchange(Stage stage, Device& device, Group& group,
+                                        Stopwatch& exposed) {
+  switch (stage) {
+    case Stage::single:
+      return make_single_exchange(device);
+    case Stage::zero1:
+      return make_zero1_exchange(device, group, exposed);
+    case Stage::zero2:
+      return make_zero2_exchange(device, group, exposed);
+    default:
+      return make_ddp_exchange(device, group, exposed);
+  }
+}
+
+// What the ranks gave, each its k leaves, in the order of leaves that are one run per micro-batch.
+std::vector<double> leaf_by_leaf(const std::vector<double>& by_rank, std::int64_t k) {
+  std::vector<double> result;
+  const auto count = static_cast<std::int64_t>(by_rank.size());
+  for (std::int64_t index = 0; index < k; ++index) {
+    for (std::int64_t at = index; at < count; at += k) {
+      result.push_back(by_rank[static_cast<std::size_t>(at)]);
+    }
+  }
+  return result;
 }
 
 double tree_sum(std::span<const double> values) {
@@ -43,11 +70,14 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
     throw UsageError("reproducible needs a power of two ranks, got " +
                      std::to_string(group.size()));
   }
-  exchange_ = options_.stage == Stage::single ? make_single_exchange(*device_)
-                                              : make_ddp_exchange(*device_, group_, exposed_);
+  exchange_ = make_exchange(options_.stage, *device_, group_, exposed_);
+  if (sharded()) {
+    updated_values_.emplace(*device_, group_, exposed_);
+  }
   make_collector();
   gradient_ = std::make_unique<MeanGradient>(*device_, group_, model_, *exchange_);
-  gradient_->hold(GradientWidth::leaf);
+  const bool in_shards = across_first(1) && options_.accumulate_in == AccumulateIn::shard;
+  gradient_->hold(in_shards ? GradientPlace::shards : GradientPlace::full, GradientWidth::leaf);
   std::vector<at::Tensor> listed;
   for (const NamedParameter& parameter : model_.listed()) {
     listed.push_back(parameter.tensor);
@@ -73,12 +103,13 @@ MicroStep Engine::begin_micro_steps(std::int64_t k, std::int64_t total_weight) {
   }
   gradient_->clear_grads();
   const LeafOrder order = options_.reproducible ? LeafOrder::tree : LeafOrder::running;
-  begin_step(k > 1 ? GradientWidth::accumulating : GradientWidth::leaf, order);
+  begin_step(across_first(k) ? GradientPlace::shards : GradientPlace::full,
+             k > 1 ? GradientWidth::accumulating : GradientWidth::leaf, order);
   buffers_.begin_step(k, order);
   loop_ = Loop::micro_steps;
   k_ = k;
   scale_ = 1.0 / static_cast<double>(total_weight);
-  const MicroStep first{.index = 0, .leaf = group_.rank() * k, .last = k == 1};
+  const MicroStep first{.index = 0, .leaf = leaf_of(0), .last = k == 1};
   torch::manual_seed(leaf_seed(options_.seed, step_, first.leaf));
   begin_leaf(0, first.last);
   return first;
@@ -91,13 +122,24 @@ MicroStep Engine::next_micro_step(MicroStep previous, std::int64_t k) {
   if (previous.last) {
     loop_ = Loop::plain;
     exchange();
-    return {.index = k, .leaf = previous.leaf + 1, .last = true};
+    return {.index = k, .leaf = leaf_of(k), .last = true};
   }
-  const MicroStep next{
-      .index = previous.index + 1, .leaf = previous.leaf + 1, .last = previous.index + 2 == k};
+  const MicroStep next{.index = previous.index + 1,
+                       .leaf = leaf_of(previous.index + 1),
+                       .last = previous.index + 2 == k};
   torch::manual_seed(leaf_seed(options_.seed, step_, next.leaf));
   begin_leaf(next.index, next.last);
   return next;
+}
+
+bool Engine::across_first(std::int64_t k) const {
+  return options_.stage == Stage::zero2 &&
+         (k == 1 || options_.accumulate_in == AccumulateIn::shard);
+}
+
+// Local first a rank's leaves are a run; across first each micro-batch's leaves are one.
+std::int64_t Engine::leaf_of(std::int64_t index) const {
+  return across_first(k_) ? index * group_.size() + group_.rank() : group_.rank() * k_ + index;
 }
 
 void Engine::check_micro_steps(std::int64_t k) const {
@@ -152,7 +194,7 @@ void Engine::refuse_incomplete() {
 
 void Engine::require_decision() {
   if (phase_ == Phase::idle) {
-    begin_step(gradient_->width(), LeafOrder::running);
+    begin_step(gradient_->place(), gradient_->width(), LeafOrder::running);
     scale_ = 1.0 / group_.size();
   }
   synchronise();
@@ -195,9 +237,10 @@ void Engine::enter_backward(std::size_t listed) {
   const bool accumulates = loop_ == Loop::no_sync;
   if (phase_ != Phase::collecting) {
     const bool carries = phase_ == Phase::exchanged;
-    begin_step(accumulates ? GradientWidth::accumulating : gradient_->width(), LeafOrder::running);
+    begin_loop_step(accumulates);
     scale_ = 1.0 / group_.size();
     if (carries) {
+      refuse_carrying();
       carry_gradients(listed);
     }
   }
@@ -206,6 +249,28 @@ void Engine::enter_backward(std::size_t listed) {
   const auto token = std::make_shared<int>(backward);
   awaited_ = token;
   call_after_backward([this, token] { end_backward(); });
+}
+
+// Of a hand-written loop: how many backwards there will be is not known.
+void Engine::begin_loop_step(bool accumulates) {
+  if (!accumulates && across_first(1)) {
+    begin_step(GradientPlace::shards, GradientWidth::leaf, LeafOrder::running);
+  } else {
+    const bool wide = accumulates || gradient_->width() == GradientWidth::accumulating;
+    begin_step(GradientPlace::full, wide ? GradientWidth::accumulating : GradientWidth::leaf,
+               LeafOrder::running);
+  }
+}
+
+// The mean is complete in this rank's shards only, so there is nothing that a sum could go on from.
+void Engine::refuse_carrying() {
+  if (sharded()) {
+    abandon();
+    throw UsageError("stage " + std::string(name_of(options_.stage)) +
+                     ": a second backward before the step, after its gradients were exchanged; "
+                     "put all backwards of a step but the last under no_sync(), use micro_steps(), "
+                     "or call zero_grad() between");
+  }
 }
 
 // LibTorch adds to a .grad that nobody cleared; `but_not` is the one it has added to by now.
@@ -228,11 +293,11 @@ void Engine::end_backward() {
   }
 }
 
-void Engine::begin_step(GradientWidth width, LeafOrder order) {
+void Engine::begin_step(GradientPlace place, GradientWidth width, LeafOrder order) {
   model_.check_unchanged();
   follow_unfreezing();
-  gradient_->hold(width);
-  collector_->begin_step(gradient_->memory(), gradient_->sum(), order);
+  gradient_->hold(place, width);
+  gradient_->begin_step(*collector_, order);
   exchange_->squares() = {};
   clip_factor_ = 1.0f;
   leaves_ = 0;
@@ -326,11 +391,26 @@ torch::Tensor Engine::step(const torch::optim::Optimizer::LossClosure& closure,
   require_decision();
   if (may_step()) {
     update();
+    end_update();
     stepped();
   } else {
     skipped();
   }
   return loss;
+}
+
+void Engine::updated(std::size_t parts) {
+  if (updated_values_) {
+    updated_values_->start(model_.parts(), parts);
+  }
+}
+
+void Engine::end_update() {
+  updated(model_.parts().size());
+  if (updated_values_) {
+    updated_values_->finish();
+    record_.exposed_ms += exposed_.take_ms();
+  }
 }
 
 bool Engine::may_step() const { return gradient_->decision().all_finite; }
@@ -356,55 +436,15 @@ double Engine::mean_loss(std::span<const double> losses, std::int64_t total_weig
   std::vector<double> mine(losses.begin(), losses.end());
   std::vector<double> all(mine.size() * static_cast<std::size_t>(group_.size()));
   group_.all_gather(std::span(mine), std::span(all), {.name = "losses"}).wait();
+  const auto k = static_cast<std::int64_t>(mine.size());
+  if (across_first(k)) {
+    all = leaf_by_leaf(all, k);
+  }
   return all.empty() ? 0.0 : tree_sum(all) / static_cast<double>(total_weight);
 }
 
 std::int64_t Engine::total_weight(std::span<const std::int64_t> weights) {
   return parallel::total_weight(group_, weights);
-}
-
-// --- what it holds ------------------------------------------------------------------------------
-
-const NamedParameter& Engine::parameter(std::size_t i) const {
-  const auto [part, member] = place(i);
-  return parts()[part]->member(member);
-}
-
-void Engine::register_optimizer(Clipping clipping) {
-  if (clipping_) {
-    throw UsageError(
-        "this Parallel has an optimizer already; each parameter belongs to exactly one");
-  }
-  clipping_ = clipping;
-}
-
-torch::Tensor Engine::full_parameter(const std::string& name) const {
-  device_->host_follows_compute();
-  return model_.full_precision(name);
-}
-
-void Engine::observe(StepObserver* observer) {
-  exposed_.observe(observer);
-  exchange_->observe(observer);
-}
-
-void Engine::set_parameter(const std::string& name, const torch::Tensor& values) {
-  const torch::NoGradGuard no_grad;
-  device_->host_follows_compute();
-  model_.set_full_precision(name, values, *device_);
-}
-
-void Engine::resume_at(std::int64_t steps) {
-  discard();
-  step_ = steps;
-}
-
-HeldBytes Engine::held() const {
-  HeldBytes held;
-  held.parameters = model_.parameter_bytes();
-  held.gradients = gradient_->bytes();
-  held.optimizer = model_.master_bytes() + optimizer_bytes_;
-  return held;
 }
 
 }  // namespace lockstep::parallel

@@ -9,6 +9,7 @@
 #include "parallel/gradient_hooks.h"
 #include "parallel/mean_gradient.h"
 #include "parallel/stopwatch.h"
+#include "parallel/updated_values.h"
 
 #include <torch/torch.h>
 
@@ -58,11 +59,15 @@ class Engine {
   // closure's loss.
   torch::Tensor step(const torch::optim::Optimizer::LossClosure& closure,
                      const std::function<void()>& update);
+  // `update` may tell that it is done with the first `parts` flat parameters: other ranks get what
+  // it updated while it goes on.
+  void updated(std::size_t parts);
   // What `update` finds. A zero factor never occurs; 1 means no clipping.
   float clip_factor() const { return clip_factor_; }
   MeanGradient& gradient() { return *gradient_; }
 
   int ranks() const { return group_.size(); }
+  bool sharded() const { return is_sharded(options_.stage); }
   std::size_t parameters() const { return model_.tensors().size(); }
   const NamedParameter& parameter(std::size_t i) const;
   // All floating-point parameters of the module, frozen ones included.
@@ -75,6 +80,8 @@ class Engine {
   const std::vector<FlatParameter*>& parts() const { return model_.parts(); }
   Place place(std::size_t i) const { return model_.place(i); }
 
+  LocalGradient local_grad(const std::string& name) const;
+  torch::Tensor full_grad(const std::string& name) const;
   torch::Tensor full_parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const torch::Tensor& values);
   std::int64_t steps() const { return step_; }
@@ -92,20 +99,28 @@ class Engine {
   enum class Phase : std::uint8_t { idle, collecting, exchanged };
   enum class Loop : std::uint8_t { plain, micro_steps, no_sync };
 
+  // Does a step of k leaves per rank exchange each of them?
+  bool across_first(std::int64_t k) const;
+  // In the step of micro_steps: which of its leaves the index-th here is.
+  std::int64_t leaf_of(std::int64_t index) const;
   void check_micro_steps(std::int64_t k) const;
+  std::size_t with_gradient(const std::string& name) const;
   void refuse_incomplete();
 
   // As synchronise(), and starts an empty exchange when this rank had no backward at all, so that
   // all ranks reach the decision.
   void require_decision();
   bool may_step() const;  // after it: false when a gradient is not finite
+  void end_update();
   void stepped();
   void skipped();
   void on_gradient(std::size_t listed);
   void enter_backward(std::size_t listed);
+  void refuse_carrying();
   void carry_gradients(std::size_t but_not);
   void end_backward();
-  void begin_step(GradientWidth width, LeafOrder order);
+  void begin_step(GradientPlace place, GradientWidth width, LeafOrder order);
+  void begin_loop_step(bool accumulates);
   void follow_unfreezing();
   void make_collector();
   void begin_leaf(std::int64_t leaf, bool exchanges);
@@ -123,6 +138,7 @@ class Engine {
   std::unique_ptr<MeanGradient> gradient_;
   std::unique_ptr<GradientCollector> collector_;
   std::unique_ptr<GradientHooks> hooks_;
+  std::optional<UpdatedValues> updated_values_;  // where shards are updated
 
   Phase phase_ = Phase::idle;
   Loop loop_ = Loop::plain;

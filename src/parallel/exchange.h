@@ -7,6 +7,7 @@
 #include "optim/norm.h"
 #include "parallel/device.h"
 #include "parallel/exchange_watch.h"
+#include "parallel/shard_sums.h"
 #include "parallel/stopwatch.h"
 
 #include <memory>
@@ -16,11 +17,21 @@
 
 namespace lockstep::parallel {
 
+// Where the shards of a bucket's mean end that is reduced leaf by leaf.
+struct LeafInShards {
+  ShardSums* sums;
+  std::vector<std::size_t> parts;  // the bucket's, numbered among all flat parameters
+  std::int64_t leaf;               // of this rank in this step, from 0
+  LeafOrder order;
+  bool last;  // then the sum becomes the mean
+};
+
 // A bucket whose gradients are complete on this rank.
 struct FullBucket {
-  std::string name;               // in errors and traces
-  std::vector<ReducePart> parts;  // one per flat parameter
-  std::optional<double> scale;    // 1/M; nothing when M is 1
+  std::string name;                            // in errors and traces
+  std::vector<ReducePart> parts;               // one per flat parameter
+  std::optional<double> scale;                 // 1/M; nothing when M is 1
+  std::optional<LeafInShards> in_shards = {};  // without: the mean ends in place
 };
 
 class Exchange {
@@ -34,6 +45,8 @@ class Exchange {
   virtual void progress() = 0;
   // Is the n-th bucket started since the last finish() complete on this rank?
   virtual bool is_complete(std::size_t n) = 0;
+  // Waits for the n-th.
+  virtual void wait_for(std::size_t n) = 0;
   // Waits for all started buckets. The squares of this rank's part of the mean gradient are then in
   // `squares`: over all ranks each granule was added exactly once.
   virtual void finish() = 0;
@@ -53,5 +66,9 @@ class Exchange {
 std::unique_ptr<Exchange> make_single_exchange(Device& device);
 // `exposed` counts this thread's time in the group.
 std::unique_ptr<Exchange> make_ddp_exchange(Device& device, Group& group, Stopwatch& exposed);
+// The mean ends in this rank's shard only, in its place; the other elements keep this rank's sums.
+std::unique_ptr<Exchange> make_zero1_exchange(Device& device, Group& group, Stopwatch& exposed);
+// The same, or each leaf's mean ends in ShardSums.
+std::unique_ptr<Exchange> make_zero2_exchange(Device& device, Group& group, Stopwatch& exposed);
 
 }  // namespace lockstep::parallel

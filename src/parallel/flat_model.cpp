@@ -51,24 +51,25 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
     : module_(std::move(module)) {
   const torch::NoGradGuard no_grad;
   verify_equal_lists(group, describe(*module_), "parameters and buffers");
-  plan(trainable_parameters(*module_, options.precision), options, group.size(), device);
+  auto parts = plan(trainable_parameters(*module_, options.precision), options);
   if (group.size() > 1) {
     for (at::Tensor& tensor : untrained_tensors(*module_)) {
       broadcast_tensor(group, tensor);
     }
   }
   convert_frozen(*module_, options.precision);
-  attach(0, group, device);
+  attach(std::move(parts), options.stage, group, device);
   listed_ = floating_parameters(*module_, options.precision);
   number_trained();
 }
 
-void FlatModel::plan(std::vector<NamedParameter> parameters, const ParallelOptions& options,
-                     int ranks, Device& device) {
+std::vector<std::vector<NamedParameter>> FlatModel::plan(std::vector<NamedParameter> parameters,
+                                                         const ParallelOptions& options) {
   std::vector<std::int64_t> bytes;
   for (const NamedParameter& parameter : parameters) {
     bytes.push_back(parameter.tensor.numel() * size_of(dtype_of(parameter.held_as)));
   }
+  std::vector<std::vector<NamedParameter>> parts;
   for (const auto& members : plan_buckets(bytes, bucket_sizes_of(options.bucket_mb))) {
     std::map<Dtype, std::vector<NamedParameter>> by_dtype;
     std::vector<NamedParameter> all;
@@ -79,22 +80,51 @@ void FlatModel::plan(std::vector<NamedParameter> parameters, const ParallelOptio
     Bucket& bucket = buckets_.emplace_back();
     bucket.name = bucket_name(buckets_.size() - 1, all);
     for (auto& [dtype, part] : by_dtype) {
-      bucket.parts.push_back(parts_.size());
-      owned_.push_back(std::make_unique<FlatParameter>(device, std::move(part), ranks));
-      parts_.push_back(owned_.back().get());
+      bucket.parts.push_back(parts_.size() + parts.size());
+      parts.push_back(std::move(part));
     }
   }
+  return parts;
 }
 
-void FlatModel::attach(std::size_t first_part, Group& group, Device& device) {
-  for (std::size_t part = first_part; part < parts_.size(); ++part) {
+// Updated shards are written into each rank's values where those lie, so that forward reads them
+// without a copy.
+std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParameter>>& parts,
+                                      Stage stage, Group& group) {
+  std::vector<Spread> spreads(parts.size(), Spread{.ranks = group.size()});
+  if (!is_sharded(stage)) {
+    return spreads;
+  }
+  std::vector<std::int64_t> offsets;
+  std::int64_t bytes = 0;
+  for (const std::vector<NamedParameter>& members : parts) {
+    offsets.push_back(bytes);
+    bytes += FlatParameter::layout_of(members, group.size()).size() *
+             size_of(dtype_of(members.at(0).held_as));
+  }
+  const SymmetricMemory memory = group.allocate_symmetric(bytes, "parameters");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    spreads[i].shard = group.rank();
+    spreads[i].values =
+        memory.span(offsets[i], FlatParameter::layout_of(parts[i], group.size()).size(),
+                    dtype_of(parts[i].at(0).held_as));
+  }
+  return spreads;
+}
+
+void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts, Stage stage, Group& group,
+                       Device& device) {
+  const std::vector<Spread> spreads = spread(parts, stage, group);
+  for (std::size_t n = 0; n < parts.size(); ++n) {
+    owned_.push_back(std::make_unique<FlatParameter>(device, std::move(parts[n]), spreads[n]));
+    FlatParameter* const part = parts_.emplace_back(owned_.back().get());
     if (group.size() > 1) {
-      group.broadcast(parts_[part]->initial_values(), 0, {.name = "initial values"}).wait();
+      group.broadcast(part->initial_values(), 0, {.name = "initial values"}).wait();
     }
-    parts_[part]->attach_members(device);
-    for (std::size_t i = 0; i < parts_[part]->members(); ++i) {
-      tensors_.push_back(parts_[part]->member(i).tensor);
-      places_.push_back({part, i});
+    part->attach_members(device);
+    for (std::size_t i = 0; i < part->members(); ++i) {
+      tensors_.push_back(part->member(i).tensor);
+      places_.push_back({parts_.size() - 1, i});
     }
   }
 }
@@ -130,9 +160,7 @@ void FlatModel::add(const std::vector<std::size_t>& unfrozen, Group& group,
     names.push_back(listed_[i].name);
   }
   verify_equal_lists(group, names, "unfrozen parameters");
-  const std::size_t first_part = parts_.size();
-  plan(std::move(parameters), options, group.size(), device);
-  attach(first_part, group, device);
+  attach(plan(std::move(parameters), options), options.stage, group, device);
   number_trained();
 }
 
@@ -145,11 +173,11 @@ at::Tensor FlatModel::parameter(const std::string& name) const {
   throw UsageError("no parameter named '" + name + "' in the module");
 }
 
-at::Tensor FlatModel::full_precision(const std::string& name) const {
+at::Tensor FlatModel::full_precision(const std::string& name, Group& group) const {
   const at::Tensor parameter = this->parameter(name);
   for (const FlatParameter* part : parts_) {
     if (const auto member = part->find(parameter)) {
-      return part->full_precision(*member);
+      return part->full_precision(*member, group);
     }
   }
   const bool is_double = parameter.scalar_type() == torch::kFloat64;

@@ -43,9 +43,9 @@ class FlatModel {
   void add(const std::vector<std::size_t>& unfrozen, Group& group, const ParallelOptions& options,
            Device& device);
 
-  // The fp32 (fp64) value of any parameter, frozen ones included. Throws UsageError for an unknown
-  // name.
-  at::Tensor full_precision(const std::string& name) const;
+  // The fp32 (fp64) value of any parameter, frozen ones included. Collective where masters are
+  // sharded. Throws UsageError for an unknown name.
+  at::Tensor full_precision(const std::string& name, Group& group) const;
   // Throws UsageError naming a parameter that was replaced, or whose storage was, or that is new.
   void check_unchanged() const;
   // Sets it; what the module holds is the values' rounding. Throws UsageError for an unknown name
@@ -57,9 +57,14 @@ class FlatModel {
   std::int64_t master_bytes() const;
 
  private:
-  void plan(std::vector<NamedParameter> parameters, const ParallelOptions& options, int ranks,
-            Device& device);
-  void attach(std::size_t first_part, Group& group, Device& device);
+  // The members of each further flat parameter, and the buckets that they form.
+  std::vector<std::vector<NamedParameter>> plan(std::vector<NamedParameter> parameters,
+                                                const ParallelOptions& options);
+  // Collective: makes them, with rank 0's values.
+  void attach(std::vector<std::vector<NamedParameter>> parts, Stage stage, Group& group,
+              Device& device);
+  static std::vector<Spread> spread(const std::vector<std::vector<NamedParameter>>& parts,
+                                    Stage stage, Group& group);
   void number_trained();
   at::Tensor parameter(const std::string& name) const;
 

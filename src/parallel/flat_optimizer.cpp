@@ -41,9 +41,12 @@ void FlatOptimizer::update_all() {
     }
   }
   for (const parallel::Update& one : engine_.gradient().updates()) {
-    const at::Tensor& tensor = engine_.parameter(one.parameter).tensor;
+    engine_.updated(engine_.place(one.parameter).part);
     ++state_->steps(one.parameter);
-    update(one, *options.at(tensor.unsafeGetTensorImpl()));
+    if (one.count > 0) {
+      const at::Tensor& tensor = engine_.parameter(one.parameter).tensor;
+      update(one, *options.at(tensor.unsafeGetTensorImpl()));
+    }
   }
 }
 
@@ -92,7 +95,15 @@ void FlatOptimizer::load(torch::serialize::InputArchive& archive) {
     for (const std::string& slot : state_->slots()) {
       torch::Tensor values;
       archive.read(key(i, slot), values);
-      state_->elements(slot, parameter).copy_(values);
+      const torch::Tensor kept = state_->elements(slot, parameter);
+      if (values.numel() != kept.numel()) {
+        throw UsageError("the saved optimizer state has " + std::to_string(values.numel()) +
+                         " elements of '" + parameter + "', this rank keeps " +
+                         std::to_string(kept.numel()) +
+                         ": load it on the rank, stage and number of ranks it was saved on, or use "
+                         "save_checkpoint()");
+      }
+      kept.copy_(values);
     }
   }
 }

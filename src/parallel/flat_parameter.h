@@ -1,8 +1,10 @@
 // A flat parameter: the parameters of one dtype of a bucket laid end to end in one storage, of
-// which the module's tensors are views.
+// which the module's tensors are views. Where it is sharded, each rank keeps full precision, and
+// updates, only its own elements.
 #pragma once
 
 #include "base/flat_layout.h"
+#include "lockstep/group.h"
 #include "parallel/device.h"
 
 #include <torch/torch.h>
@@ -27,11 +29,21 @@ struct Place {
   std::size_t member;
 };
 
+// How a flat parameter is spread over a group.
+struct Spread {
+  int ranks = 1;                  // that its layout has shards for
+  std::optional<int> shard = {};  // this rank's number where it keeps only its shard
+  SymmetricSpan values = {};      // where the values lie; without memory: in the device's own
+};
+
 class FlatParameter {
  public:
-  // Copies the members' values into flat memory, in fp32 (fp64 for fp64); call after_broadcast()
+  // Elements that these members take, padding included.
+  static FlatLayout layout_of(const std::vector<NamedParameter>& members, int ranks);
+
+  // Copies the members' values into flat memory, in fp32 (fp64 for fp64); call attach_members()
   // next. All members are held as the same dtype.
-  FlatParameter(Device& device, std::vector<NamedParameter> members, int ranks);
+  FlatParameter(Device& device, std::vector<NamedParameter> members, const Spread& spread);
 
   // The values as they were initialised, for the broadcast at start: f32 or f64, the padding
   // included.
@@ -44,12 +56,26 @@ class FlatParameter {
   std::size_t members() const { return members_.size(); }
   const NamedParameter& member(std::size_t i) const { return members_.at(i); }
 
-  // The member's values as held, and in full precision (the fp32 master where there is one).
+  // The values of all elements, where they lie in symmetric memory.
+  const SymmetricSpan& symmetric_values() const { return spread_.values; }
+
+  // What this rank keeps and updates: of the flat parameter, and of member i (in its elements).
+  Range kept() const;
+  Range kept(std::size_t i) const;
+  // The member's kept elements: as held, and in full precision (the fp32 master, where there is
+  // one), [kept(i).size()].
   optim::Vector values(std::size_t i) const;
   float* master(std::size_t i) const;
-  at::Tensor full_precision(std::size_t i) const;
+  at::Tensor kept_full_precision(std::size_t i) const;
   // Rounds the member's master, where there is one, into its values.
   void round_master(Device& device, std::size_t i) const;
+
+  // All of a member in full precision, [its shape]: a view where this rank has it all. Collective
+  // where it does not: sharded_master().
+  at::Tensor full_precision(std::size_t i, Group& group) const;
+  // Collective where it is sharded: all elements of a member, 1-D, of which each rank has `kept`.
+  at::Tensor gather(std::size_t i, const at::Tensor& kept, Group& group) const;
+  bool sharded_master() const { return has_master() && spread_.shard.has_value(); }
   // Sets a member in full precision, and what is held to its rounding; a graph that was kept over
   // this is LibTorch's error.
   void set_full_precision(std::size_t i, const at::Tensor& values, Device& device);
@@ -59,19 +85,26 @@ class FlatParameter {
   // Throws UsageError naming a member whose storage was replaced since it was attached.
   void check_attached() const;
 
+  // Throws UsageError naming a half parameter, which no optimizer takes.
+  void check_updatable() const;
+
   std::int64_t parameter_bytes() const { return layout_.size() * size_of(dtype_); }
   std::int64_t master_bytes() const {
-    return has_master() ? layout_.size() * size_of(Dtype::f32) : 0;
+    return has_master() ? kept().size() * size_of(Dtype::f32) : 0;
   }
 
  private:
   bool has_master() const { return dtype_ == Dtype::bf16 || dtype_ == Dtype::f16; }
+  at::Tensor values_memory(Device& device) const;
+  optim::Vector values_at(std::int64_t element) const;
 
   std::vector<NamedParameter> members_;
   Dtype dtype_;
+  Spread spread_;
   FlatLayout layout_;
   at::Tensor flat_;    // [layout.size()] of dtype
-  at::Tensor master_;  // [layout.size()] f32 with a 16-bit dtype, else undefined
+  at::Tensor master_;  // [kept().size()] f32 with a 16-bit dtype, else undefined; until
+                       // attach_members() all of it
 };
 
 // A 1-D tensor over device memory that it owns.

@@ -15,15 +15,11 @@ void FlatState::follow() {
   std::int64_t bytes = 0;
   for (; parts_ < engine_.parts().size(); ++parts_) {
     const FlatParameter& part = *engine_.parts()[parts_];
-    if (part.dtype() == Dtype::f16) {
-      throw UsageError("parameter '" + part.member(0).name +
-                       "' is half: no optimizer of Lockstep updates half parameters, whose "
-                       "gradients would need loss scaling; use Precision::bf16_mixed() or float");
-    }
+    part.check_updatable();
     const Dtype dtype = part.dtype() == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     for (std::vector<at::Tensor>& flats : flats_) {
-      flats.push_back(flat_tensor(engine_.device(), part.layout().size(), dtype));
-      bytes += part.layout().size() * size_of(dtype);
+      flats.push_back(flat_tensor(engine_.device(), part.kept().size(), dtype));
+      bytes += part.kept().size() * size_of(dtype);
     }
   }
   steps_.resize(engine_.parameters(), 0);
@@ -32,8 +28,10 @@ void FlatState::follow() {
 
 at::Tensor FlatState::view(std::size_t parameter, std::size_t slot) const {
   const auto [part, member] = engine_.place(parameter);
-  const Range range = engine_.parts()[part]->layout().member(member);
-  return flats_.at(slot).at(part).narrow(0, range.begin, range.size());
+  const FlatParameter& flat = *engine_.parts()[part];
+  const Range kept = flat.kept(member);
+  const std::int64_t begin = flat.layout().member(member).begin + kept.begin - flat.kept().begin;
+  return flats_.at(slot).at(part).narrow(0, kept.empty() ? 0 : begin, kept.size());
 }
 
 std::size_t FlatState::number_of(const std::string& name) const {
@@ -43,6 +41,14 @@ std::size_t FlatState::number_of(const std::string& name) const {
     }
   }
   throw UsageError("the optimizer has no parameter named '" + name + "'");
+}
+
+bool FlatState::sharded() const { return engine_.sharded(); }
+
+std::pair<std::int64_t, std::int64_t> FlatState::kept(const std::string& parameter) const {
+  const auto [part, member] = engine_.place(number_of(parameter));
+  const Range range = engine_.parts()[part]->kept(member);
+  return {range.begin, range.end};
 }
 
 at::Tensor FlatState::elements(const std::string& slot, const std::string& parameter) const {

@@ -1,14 +1,11 @@
 #include "parallel/gradient_memory.h"
 
 namespace lockstep::parallel {
-namespace {
 
 Dtype gradient_dtype(Dtype held, GradientWidth width) {
   const bool narrow = held == Dtype::bf16 || held == Dtype::f16;
   return narrow && width == GradientWidth::accumulating ? Dtype::f32 : held;
 }
-
-}  // namespace
 
 GradientMemory::GradientMemory(Group& group, const std::vector<FlatParameter*>& parts,
                                GradientWidth width)

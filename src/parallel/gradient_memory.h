@@ -18,6 +18,9 @@ namespace lockstep::parallel {
 
 enum class GradientWidth : std::uint8_t { leaf, accumulating };
 
+// What a parameter's gradient rests in.
+Dtype gradient_dtype(Dtype held, GradientWidth width);
+
 class GradientMemory {
  public:
   // Collective. `parts`: all flat parameters in bucket order.

@@ -1,7 +1,5 @@
 #include "parallel/leaf_sum.h"
 
-#include <bit>
-
 namespace lockstep::parallel {
 
 LeafSum::LeafSum(Device& device, const std::vector<FlatParameter*>& parts,
@@ -38,20 +36,13 @@ void LeafSum::put_running(optim::Vector sum, bool first, const at::Tensor& gradi
 
 void LeafSum::put_in_tree(std::size_t part, std::size_t member, std::int64_t leaf,
                           const at::Tensor& gradient) {
-  const auto bits = static_cast<std::uint64_t>(leaf);
-  // Leaves go in pairs: an even one opens a partial sum, the odd one joins it; one bits of leaf/2
-  // are the partial sums that stand before.
-  std::size_t top = static_cast<std::size_t>(std::popcount(bits >> 1));
-  if ((bits & 1) == 0) {
-    device_.convert(partial(part, member, top), gradient);
-    return;
-  }
-  device_.accumulate(partial(part, member, top), gradient);
-  const std::int64_t count = gradient.numel();
-  for (int merges = std::countr_one(bits) - 1; merges > 0; --merges, --top) {
-    const optim::Vector right = partial(part, member, top);
-    device_.add(partial(part, member, top - 1), {right.data, right.dtype}, count);
-  }
+  add_leaf_in_tree(
+      leaf, [&](std::size_t depth) { device_.convert(partial(part, member, depth), gradient); },
+      [&](std::size_t depth) { device_.accumulate(partial(part, member, depth), gradient); },
+      [&](std::size_t depth) {
+        const optim::Vector right = partial(part, member, depth);
+        device_.add(partial(part, member, depth - 1), {right.data, right.dtype}, gradient.numel());
+      });
 }
 
 void LeafSum::clear(std::size_t part, std::size_t member) {

@@ -1,10 +1,11 @@
-// How one rank adds the leaves of its micro-batches: as a running sum, or (reproducible) as the
-// summation tree, so that k micro-batches here equal k more ranks elsewhere bit for bit.
+// One rank's sum of the leaves of its micro-batches (local first), in full gradient memory.
 #pragma once
 
 #include "parallel/device.h"
 #include "parallel/flat_parameter.h"
 #include "parallel/gradient_memory.h"
+#include "parallel/leaf_order.h"
+#include "parallel/leaf_target.h"
 
 #include <torch/torch.h>
 
@@ -13,21 +14,18 @@
 
 namespace lockstep::parallel {
 
-enum class LeafOrder : std::uint8_t { running, tree };
-
-class LeafSum {
+class LeafSum final : public LeafTarget {
  public:
   // All references must outlive the sum. Sums end in `gradients`.
   LeafSum(Device& device, const std::vector<FlatParameter*>& parts, GradientMemory& gradients);
 
   // Before the first put of a step.
   void begin(LeafOrder order) { order_ = order; }
-  // Adds leaf `leaf` (from 0) of a member. In running order `first` says that nothing was added in
-  // this step yet; in tree order every leaf must be put once, in order (zeros when absent).
+  // In tree order every leaf must be put once, in order (zeros when absent).
   void put(std::size_t part, std::size_t member, std::int64_t leaf, bool first,
-           const at::Tensor& gradient);
-  // Makes the member's sum zero: nothing was put in this step.
-  void clear(std::size_t part, std::size_t member);
+           const at::Tensor& gradient) override;
+  void clear(std::size_t part, std::size_t member) override;
+  const SymmetricSpan& span(std::size_t part) const override { return gradients_.span(part); }
 
   // Bytes of partial sums beyond the gradients themselves.
   std::int64_t bytes() const;

@@ -3,13 +3,25 @@
 #include <utility>
 
 namespace lockstep::parallel {
+namespace {
+
+bool suffices(GradientWidth held, GradientWidth asked) {
+  return held == asked || asked == GradientWidth::leaf;
+}
+
+}  // namespace
 
 MeanGradient::MeanGradient(Device& device, Group& group, const FlatModel& model, Exchange& exchange)
     : device_(device), group_(group), model_(model), exchange_(exchange) {}
 
-void MeanGradient::hold(GradientWidth width) {
+void MeanGradient::hold(GradientPlace place, GradientWidth width) {
+  place_ = place;
+  place == GradientPlace::full ? hold_full(width) : hold_shards(width);
+}
+
+void MeanGradient::hold_full(GradientWidth width) {
   const bool complete = memory_ && memory_->parts() == model_.parts().size();
-  if (complete && (width == GradientWidth::leaf || memory_->width() == width)) {
+  if (complete && suffices(memory_->width(), width)) {
     return;
   }
   const bool was_wide = memory_ && memory_->width() == GradientWidth::accumulating;
@@ -20,15 +32,42 @@ void MeanGradient::hold(GradientWidth width) {
   sum_ = std::make_unique<LeafSum>(device_, model_.parts(), *memory_);
 }
 
+// The sums' width follows the step: a single leaf's mean goes straight to its shard.
+void MeanGradient::hold_shards(GradientWidth width) {
+  const bool complete = windows_ && windows_->parts() == model_.parts().size();
+  if (!complete) {
+    windows_.reset();
+    windows_ = std::make_unique<GradientWindows>(device_, group_, exchange_, model_.parts(),
+                                                 model_.buckets());
+  }
+  if (!complete || shards_->width() != width) {
+    shards_.reset();
+    shards_ = std::make_unique<ShardSums>(device_, model_.parts(), width);
+  }
+}
+
+GradientWidth MeanGradient::width() const {
+  return place_ == GradientPlace::full ? memory_->width() : shards_->width();
+}
+
+void MeanGradient::begin_step(GradientCollector& collector, LeafOrder order) {
+  if (place_ == GradientPlace::full) {
+    collector.begin_step(*sum_, order);
+  } else {
+    collector.begin_step(*windows_, *shards_, order);
+  }
+}
+
 void MeanGradient::publish(std::vector<bool> arrived) {
   arrived_ = std::move(arrived);
   decision_ = decide(group_, exchange_.squares(), arrived_);
   for (std::size_t i = 0; i < model_.tensors().size(); ++i) {
-    model_.tensors()[i].mutable_grad() = decision_.present[i] ? view(i) : at::Tensor();
+    const bool shows = place_ == GradientPlace::full && decision_.present[i];
+    model_.tensors()[i].mutable_grad() = shows ? view(i) : at::Tensor();
   }
   versions_.clear();
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
-    versions_.push_back(memory_->version(part));
+    versions_.push_back(version(part));
   }
 }
 
@@ -39,9 +78,13 @@ double MeanGradient::norm() {
   return decision_.norm;
 }
 
+std::uint32_t MeanGradient::version(std::size_t part) const {
+  return place_ == GradientPlace::full ? memory_->version(part) : shards_->version(part);
+}
+
 bool MeanGradient::was_touched() const {
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
-    if (memory_->version(part) != versions_[part]) {
+    if (version(part) != versions_[part]) {
       return true;
     }
   }
@@ -51,20 +94,29 @@ bool MeanGradient::was_touched() const {
 void MeanGradient::recount_squares() {
   exchange_.squares() = {};
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
-    const SymmetricSpan& span = memory_->span(part);
-    const Range range = exchange_.counts_squares_of(span.count);
-    const auto* bytes = static_cast<const std::byte*>(span.data());
-    device_.add_squares(exchange_.squares(),
-                        {bytes + range.begin * size_of(span.dtype), span.dtype}, range.size());
+    const Range range = exchange_.counts_squares_of(model_.parts()[part]->layout().size());
+    const optim::Vector values = counted(part);
+    device_.add_squares(exchange_.squares(), {values.data, values.dtype}, range.size());
   }
   device_.host_follows_compute();
   publish(arrived_);
 }
 
+// The elements of a part whose squares this rank counts.
+optim::Vector MeanGradient::counted(std::size_t part) const {
+  const Range range = exchange_.counts_squares_of(model_.parts()[part]->layout().size());
+  if (place_ == GradientPlace::shards) {
+    return shards_->at(part, range.begin);
+  }
+  const SymmetricSpan& span = memory_->span(part);
+  return {static_cast<std::byte*>(span.data()) + range.begin * size_of(span.dtype), span.dtype};
+}
+
 void MeanGradient::scale(float factor) {
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
-    const SymmetricSpan& span = memory_->span(part);
-    device_.scale({span.data(), span.dtype}, factor, std::nullopt, span.count);
+    const Span all =
+        place_ == GradientPlace::full ? memory_->span(part).local() : shards_->shard(part);
+    device_.scale({all.data, all.dtype}, factor, std::nullopt, all.count);
   }
 }
 
@@ -72,18 +124,22 @@ std::vector<Update> MeanGradient::updates() {
   std::vector<Update> updates;
   for (std::size_t i = 0; i < model_.tensors().size(); ++i) {
     const at::Tensor& tensor = model_.tensors()[i];
-    const bool has_gradient = tensor.requires_grad() && tensor.grad().defined();
-    if (!has_gradient || tensor.numel() == 0) {
+    const bool shown = place_ == GradientPlace::full;
+    const bool has_gradient = shown ? tensor.grad().defined() : bool(decision_.present[i]);
+    if (!tensor.requires_grad() || !has_gradient || tensor.numel() == 0) {
       continue;
     }
-    adopt_replaced(i);
+    if (shown) {
+      adopt_replaced(i);
+    }
     const auto [part, member] = model_.place(i);
-    const optim::Vector gradient = memory_->values(part, member);
+    const FlatParameter& flat = *model_.parts()[part];
+    const at::Tensor gradient = kept(i);
     updates.push_back({.parameter = i,
-                       .count = tensor.numel(),
-                       .values = model_.parts()[part]->values(member),
-                       .master = model_.parts()[part]->master(member),
-                       .gradient = {gradient.data, gradient.dtype}});
+                       .count = gradient.numel(),
+                       .values = flat.values(member),
+                       .master = flat.master(member),
+                       .gradient = {gradient.const_data_ptr(), dtype_of(gradient.scalar_type())}});
   }
   return updates;
 }
@@ -96,6 +152,15 @@ void MeanGradient::adopt_replaced(std::size_t parameter) {
   }
 }
 
+at::Tensor MeanGradient::kept(std::size_t parameter) const {
+  const auto [part, member] = model_.place(parameter);
+  if (place_ == GradientPlace::shards) {
+    return shards_->kept(part, member);
+  }
+  const Range kept = model_.parts()[part]->kept(member);
+  return view(parameter).view({-1}).narrow(0, kept.empty() ? 0 : kept.begin, kept.size());
+}
+
 const at::Tensor& MeanGradient::view(std::size_t parameter) const {
   const auto [part, member] = model_.place(parameter);
   return memory_->view(part, member);
@@ -105,6 +170,11 @@ void MeanGradient::clear_grads() {
   for (const at::Tensor& tensor : model_.tensors()) {
     tensor.mutable_grad().reset();
   }
+}
+
+std::int64_t MeanGradient::bytes() const {
+  const std::int64_t full = memory_ ? memory_->bytes() + sum_->bytes() : 0;
+  return full + (shards_ ? shards_->bytes() : 0);
 }
 
 }  // namespace lockstep::parallel

@@ -32,6 +32,12 @@ Parallel::MicroBatches Parallel::micro_batches(const torch::data::Example<>& bat
 
 Parallel::NoSync Parallel::no_sync() { return NoSync(engine_.get()); }
 void Parallel::synchronise() { engine_->synchronise(); }
+LocalGradient Parallel::local_grad(const std::string& name) const {
+  return engine_->local_grad(name);
+}
+torch::Tensor Parallel::full_grad(const std::string& name) const {
+  return engine_->full_grad(name);
+}
 double Parallel::clip_grad_norm(double max_norm) { return engine_->clip_grad_norm(max_norm); }
 double Parallel::grad_norm() { return engine_->grad_norm(); }
 

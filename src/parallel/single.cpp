@@ -17,6 +17,7 @@ class SingleExchange final : public Exchange {
 
   void progress() override {}
   bool is_complete(std::size_t n) override { return n < started_; }
+  void wait_for(std::size_t) override {}
   void finish() override { started_ = 0; }
 
   Range counts_squares_of(std::int64_t count) const override { return {0, count}; }

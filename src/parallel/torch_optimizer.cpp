@@ -4,6 +4,11 @@
 namespace lockstep::parallel {
 namespace {
 
+// In the parameter's shape where this rank keeps all of it.
+at::Tensor shaped(const at::Tensor& kept, const at::Tensor& parameter) {
+  return kept.numel() == parameter.numel() ? kept.view(parameter.sizes()) : kept;
+}
+
 // LibTorch's optimizers want the gradient in the parameter's own type.
 void show_gradients(Engine& engine, const std::vector<torch::Tensor>& parameters,
                     const std::vector<Update>& updates) {
@@ -14,7 +19,9 @@ void show_gradients(Engine& engine, const std::vector<torch::Tensor>& parameters
   }
   for (const Update& update : updates) {
     const at::Tensor& parameter = parameters[update.parameter];
-    parameter.mutable_grad() = engine.gradient().view(update.parameter).to(parameter.scalar_type());
+    parameter.mutable_grad() =
+        shaped(engine.gradient().kept(update.parameter), engine.parameter(update.parameter).tensor)
+            .to(parameter.scalar_type());
   }
 }
 
@@ -25,7 +32,8 @@ std::vector<torch::Tensor> full_precision_parameters(Engine& engine) {
   std::vector<torch::Tensor> parameters;
   for (std::size_t i = 0; i < engine.parameters(); ++i) {
     const auto [part, member] = engine.place(i);
-    parameters.push_back(engine.parts()[part]->full_precision(member));
+    parameters.push_back(
+        shaped(engine.parts()[part]->kept_full_precision(member), engine.parameter(i).tensor));
   }
   return parameters;
 }

@@ -4,6 +4,8 @@
 #include "base/range.h"
 #include "lockstep/error.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 
@@ -20,9 +22,10 @@ void check_powers_of_two(const Training& training) {
 }
 
 void check(const Training& training) {
-  if (training.stage != Stage::single && training.stage != Stage::ddp) {
+  constexpr std::array kBuilt{Stage::single, Stage::ddp, Stage::zero1, Stage::zero2};
+  if (std::ranges::find(kBuilt, training.stage) == kBuilt.end()) {
     throw UsageError("stage " + std::string(name_of(training.stage)) +
-                     " is not built yet; plan with single or ddp");
+                     " is not built yet; plan with single, ddp, zero1 or zero2");
   }
   if (training.ranks < 1 || training.micro_batches < 1) {
     throw UsageError("a plan needs at least 1 rank and 1 micro-batch, got " +
@@ -74,8 +77,9 @@ FlatBuckets flat_buckets(std::span<const Parameter> parameters, const Training& 
     }
     std::vector<Flat>& bucket = buckets.emplace_back();
     for (const auto& [dtype, elements] : sizes) {
-      bucket.push_back(
-          {dtype, gradient_dtype(dtype, training), FlatLayout(elements, training.ranks)});
+      const Dtype held = gradient_dtype(dtype, training);
+      bucket.push_back({dtype, held, across_first(training) ? dtype : held,
+                        FlatLayout(elements, training.ranks)});
     }
   }
   return buckets;

@@ -2,10 +2,14 @@
 #include "lockstep/plan.h"
 #include "plan/flat_buckets.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace lockstep::plan {
 namespace {
+
+// Where gradients don't rest in full: one bucket fills while the one before travels.
+constexpr std::int64_t kBucketsInFlight = 2;
 
 // Partial sums that hold a rank's gradient while its leaves add up.
 std::int64_t partial_sums(const Training& training) {
@@ -26,15 +30,22 @@ std::int64_t optimizer_bytes_per_element(Dtype dtype, int vectors) {
 
 Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
   Ledger held;
+  std::int64_t largest = 0;  // bucket of gradients as they are sent
   for (const auto& bucket : flat_buckets(parameters, training)) {
+    std::int64_t sent = 0;
     for (const Flat& flat : bucket) {
-      const std::int64_t elements = flat.layout.size();
-      held.parameters += elements * size_of(flat.dtype);
-      held.gradients += elements * size_of(flat.gradient_dtype) * partial_sums(training);
-      held.optimizer +=
-          elements * optimizer_bytes_per_element(flat.dtype, training.optimizer_vectors);
+      const std::int64_t all = flat.layout.size();
+      const std::int64_t shard = flat.layout.shard(0).size();
+      held.parameters += all * size_of(flat.dtype);
+      held.gradients += (across_first(training) ? shard : all) * size_of(flat.gradient_dtype) *
+                        partial_sums(training);
+      held.optimizer += (is_sharded(training.stage) ? shard : all) *
+                        optimizer_bytes_per_element(flat.dtype, training.optimizer_vectors);
+      sent += all * size_of(flat.sent_dtype);
     }
+    largest = std::max(largest, sent);
   }
+  held.transient = across_first(training) ? kBucketsInFlight * largest : 0;
   for (const Parameter& parameter : parameters) {
     held.parameters += parameter.trainable ? 0 : parameter.elements * size_of(parameter.dtype);
   }
@@ -42,8 +53,11 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
 }
 
 std::int64_t buckets(std::span<const Parameter> parameters, const Training& training) {
-  const auto planned = flat_buckets(parameters, training);
-  return training.stage == Stage::single ? 0 : static_cast<std::int64_t>(planned.size());
+  const auto planned = static_cast<std::int64_t>(flat_buckets(parameters, training).size());
+  if (training.stage == Stage::single) {
+    return 0;
+  }
+  return across_first(training) ? planned * training.micro_batches : planned;
 }
 
 }  // namespace lockstep::plan

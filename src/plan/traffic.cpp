@@ -15,13 +15,27 @@ std::int64_t block_bytes(std::int64_t elements, Dtype dtype, int ranks, int rank
   return (ranks - 1) * block_of(elements, ranks, rank, kGranule).size() * size_of(dtype);
 }
 
-void add_gradients(Traffic& traffic, const FlatBuckets& buckets, int ranks, int rank) {
+// Each rank reads its block of all others' gradients, and in ddp writes the mean into theirs.
+void add_gradients(Traffic& traffic, const FlatBuckets& buckets, const Training& training,
+                   int rank) {
+  const std::int64_t times = across_first(training) ? training.micro_batches : 1;
   for (const auto& bucket : buckets) {
-    ++traffic.collectives;
+    traffic.collectives += times;
     for (const Flat& flat : bucket) {
-      const std::int64_t moved = block_bytes(flat.layout.size(), flat.gradient_dtype, ranks, rank);
-      traffic.sent += moved;
+      const std::int64_t moved =
+          times * block_bytes(flat.layout.size(), flat.sent_dtype, training.ranks, rank);
       traffic.received += moved;
+      traffic.sent += is_sharded(training.stage) ? 0 : moved;
+    }
+  }
+}
+
+// Each rank writes the shard that it updated into all others' values.
+void add_updated_values(Traffic& traffic, const FlatBuckets& buckets, int ranks, int rank) {
+  for (const auto& bucket : buckets) {
+    for (const Flat& flat : bucket) {
+      ++traffic.collectives;
+      traffic.sent += block_bytes(flat.layout.size(), flat.dtype, ranks, rank);
     }
   }
 }
@@ -58,8 +72,11 @@ Traffic step_traffic(std::span<const Parameter> parameters, const Training& trai
                      std::to_string(training.ranks) + " ranks");
   }
   Traffic traffic;
-  if (training.stage == Stage::ddp) {
-    add_gradients(traffic, buckets, training.ranks, rank);
+  if (training.stage != Stage::single) {
+    add_gradients(traffic, buckets, training, rank);
+  }
+  if (is_sharded(training.stage)) {
+    add_updated_values(traffic, buckets, training.ranks, rank);
   }
   if (small.decision_elements > 0) {
     add_all_reduce(traffic, small.decision_elements, Dtype::i64, training.ranks, rank);

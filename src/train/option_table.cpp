@@ -203,10 +203,12 @@ using Fields = std::vector<OptionField>;
 
 void add_model_and_data(Fields& fields) {
   fields.push_back(whole("ranks", "Ranks to start on this host (1)", &Options::ranks, {1, 1024}));
-  fields.push_back(
-      one_of<StageName>("stage", "How the ranks share the work (ddp)", &Options::stage,
-                        {{"single", StageName::single}, {"ddp", StageName::ddp}},
-                        {"coordinator", "async", "zero1", "zero2", "zero3", "hybrid"}));
+  fields.push_back(one_of<Stage>("stage", "How the ranks share the work (ddp)", &Options::stage,
+                                 {{"single", Stage::single},
+                                  {"ddp", Stage::ddp},
+                                  {"zero1", Stage::zero1},
+                                  {"zero2", Stage::zero2}},
+                                 {"coordinator", "async", "zero3", "hybrid"}));
   fields.push_back(text("model", "NAME",
                         joined(models::names(), ", ") +
                             ", or a folder with config.json and *.safetensors (gpt2-tiny)",
@@ -258,6 +260,10 @@ void add_optimizer(Fields& fields) {
 
 void add_communication(Fields& fields) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  fields.push_back(one_of<std::optional<bool>>(
+      "accumulate-in",
+      "Where micro-batches add up: full costs memory, shard traffic (shard with zero2, else full)",
+      &Options::accumulate_in_shard, {{"full", false}, {"shard", true}}, {}));
   fields.push_back(decimal("bucket-mb",
                            "MB of gradients in one collective; 0: one per parameter (25)",
                            &Options::bucket_mb, {0.0, kNoLimit}));
@@ -328,7 +334,6 @@ std::span<const OptionField> option_fields() {
 std::span<const NotBuiltOption> options_not_built() {
   static const std::vector<NotBuiltOption> kOptions{
       {"hosts", "all ranks run on this host"},
-      {"accumulate-in", "gradients accumulate in full on every rank"},
       {"unit-blocks", "use --stage ddp, which has no units"},
       {"prefetch", "use --stage ddp, which gathers nothing"},
       {"reshard", "use --stage ddp, which shards nothing"},

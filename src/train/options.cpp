@@ -32,9 +32,13 @@ void check_model(const Options& options) {
 }
 
 void check_stage(const Options& options) {
-  if (options.stage == StageName::single && options.ranks != 1) {
+  if (options.stage == Stage::single && options.ranks != 1) {
     throw UsageError("--stage single: is for one rank, got --ranks " +
                      std::to_string(options.ranks) + "; use --stage ddp, or --ranks 1");
+  }
+  if (options.accumulate_in_shard == true && options.stage != Stage::zero2) {
+    throw UsageError("--accumulate-in shard: --stage " + std::string(name_of(options.stage)) +
+                     " accumulates in full; use --stage zero2, or leave it out");
   }
 }
 

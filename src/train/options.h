@@ -2,13 +2,14 @@
 // the `lockstep` program can refuse a bad command line in milliseconds.
 #pragma once
 
+#include "lockstep/stage.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace lockstep::train {
 
-enum class StageName : std::uint8_t { single, ddp };
 enum class PrecisionName : std::uint8_t { f32, bf16 };
 enum class OptimizerName : std::uint8_t { adamw, sgd };
 
@@ -16,7 +17,7 @@ struct Options {
   std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
   std::string data = "text";        // a file, or "text" for the plays that set-up prepared
   std::string tokenizer;            // as data/tokenizer.h opens it; empty: see tokenizer_spec()
-  StageName stage = StageName::ddp;
+  Stage stage = Stage::ddp;
   PrecisionName precision = PrecisionName::f32;
   int ranks = 1;
 
@@ -34,6 +35,8 @@ struct Options {
   double weight_decay = 0.1;
   double clip = 1.0;  // norm to clip to; 0 turns clipping off
 
+  // Where several micro-batches add up; default: in the shard where the stage can (zero2).
+  std::optional<bool> accumulate_in_shard;
   double bucket_mb = 25.0;  // 0 = one collective per parameter
   bool overlap = true;
   bool reproducible = false;

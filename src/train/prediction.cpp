@@ -31,13 +31,13 @@ int optimizer_vectors(const Options& options) {
 
 Prediction predict(const torch::nn::Module& model, const Options& options) {
   const auto parameters = parameters_of(model, options.precision);
-  const plan::Training training{
-      .stage = options.stage == StageName::single ? Stage::single : Stage::ddp,
-      .ranks = options.ranks,
-      .micro_batches = options.accumulate,
-      .reproducible = options.reproducible,
-      .bucket_mb = options.bucket_mb,
-      .optimizer_vectors = optimizer_vectors(options)};
+  const plan::Training training{.stage = options.stage,
+                                .ranks = options.ranks,
+                                .micro_batches = options.accumulate,
+                                .reproducible = options.reproducible,
+                                .accumulate_in_shard = options.accumulate_in_shard.value_or(true),
+                                .bucket_mb = options.bucket_mb,
+                                .optimizer_vectors = optimizer_vectors(options)};
   // The ranks decide on a step by the norm's digits, a flag for what is not finite, and one count
   // per parameter.
   const plan::SmallCollectives small{

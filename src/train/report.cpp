@@ -175,8 +175,6 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::string_view name_of(StageName stage) { return stage == StageName::single ? "single" : "ddp"; }
-
 std::string_view name_of(PrecisionName precision) {
   return precision == PrecisionName::f32 ? "f32" : "bf16";
 }

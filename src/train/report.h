@@ -89,7 +89,6 @@ double median(std::vector<double> values);
 // Of all ranks.
 std::int64_t tokens_per_step(const Options& options);
 
-std::string_view name_of(StageName stage);
 std::string_view name_of(PrecisionName precision);
 
 }  // namespace lockstep::train

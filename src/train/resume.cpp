@@ -20,9 +20,10 @@ using Json = nlohmann::ordered_json;
 // Another value would make it another run.
 constexpr std::array<std::string_view, 4> kMeaning{"model", "tokenizer", "seed", "seq"};
 // Another value is the user's decision, and worth a line.
-constexpr std::array<std::string_view, 14> kTold{
-    "stage",   "ranks",     "data", "micro-batch", "accumulate",   "steps", "precision",
-    "dropout", "optimizer", "lr",   "warmup",      "weight-decay", "clip",  "reproducible"};
+constexpr std::array<std::string_view, 15> kTold{
+    "stage",        "ranks",     "data",        "micro-batch", "accumulate", "accumulate-in",
+    "steps",        "precision", "dropout",     "optimizer",   "lr",         "warmup",
+    "weight-decay", "clip",      "reproducible"};
 
 std::string value_of(const OptionField& field, const Options& options) {
   return field.toml(options);

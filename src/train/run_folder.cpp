@@ -30,7 +30,7 @@ std::string default_folder(const Options& options) {
   // A folder that the model came from gives its last name.
   const std::string model =
       fs::absolute(options.model + "/").lexically_normal().parent_path().filename().string();
-  const std::string stage = options.stage == StageName::single ? "single" : "ddp";
+  const std::string stage(name_of(options.stage));
   const std::string base = std::string("runs/") + date + "-" + model + "-" + stage;
   std::string path = base;
   for (int other = 2; fs::exists(path); ++other) {  // two runs begun in one second

@@ -66,10 +66,12 @@ std::shared_ptr<models::LanguageModel> make_model(const Options& options, std::i
 
 ParallelOptions engine_options(const Options& options) {
   ParallelOptions result;
-  result.stage = options.stage == StageName::single ? Stage::single : Stage::ddp;
+  result.stage = options.stage;
   result.precision = options.precision == PrecisionName::f32
                          ? Precision::f32()
                          : Precision::bf16_mixed(models::keep_f32);
+  result.accumulate_in =
+      options.accumulate_in_shard.value_or(true) ? AccumulateIn::shard : AccumulateIn::full;
   result.bucket_mb = options.bucket_mb;
   result.overlap = options.overlap;
   result.reproducible = options.reproducible;

@@ -23,25 +23,15 @@ constexpr const char* kConfigurationKey = "configuration";
 constexpr const char* kTokenizerKey = "tokenizer";
 constexpr const char* kTokenizerIdentityKey = "tokenizer_identity";
 
-using ByName = std::map<std::string, torch::Tensor>;  // std::string compares bytewise
-
-ByName parameters_of(torch::nn::Module& model) {
-  ByName result;
+Weights parameters_of(const torch::nn::Module& model) {
+  Weights result;
   for (const auto& item : model.named_parameters()) {
     result.emplace(item.key(), item.value().detach());
   }
   return result;
 }
 
-ByName full_weights_of(torch::nn::Module& model, const Parallel& parallel) {
-  ByName result;
-  for (const auto& item : model.named_parameters()) {
-    result.emplace(item.key(), parallel.full_parameter(item.key()).detach().contiguous());
-  }
-  return result;
-}
-
-Digest digest_of(const ByName& tensors) {
+Digest digest_of(const Weights& tensors) {
   Sha256 hash;
   for (const auto& [name, tensor] : tensors) {
     std::vector<std::int64_t> shape{tensor.dim()};
@@ -60,7 +50,7 @@ std::optional<std::uint64_t> identity_of(std::string_view text) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-bool all_f32(const ByName& tensors) {
+bool all_f32(const Weights& tensors) {
   return std::ranges::all_of(
       tensors, [](const auto& entry) { return entry.second.scalar_type() == torch::kFloat32; });
 }
@@ -90,10 +80,18 @@ void load_one(const checkpoint::SafetensorsFile& file, const std::string& name,
 
 }  // namespace
 
-WeightDigests digest_weights(torch::nn::Module& model, const Parallel& parallel) {
+Weights full_weights(const Parallel& parallel) {
+  Weights weights;
+  for (const auto& item : parallel.module().named_parameters()) {
+    weights.emplace(item.key(), parallel.full_parameter(item.key()).detach().contiguous());
+  }
+  return weights;
+}
+
+WeightDigests digest_weights(const Weights& weights, const torch::nn::Module& model) {
   WeightDigests digests;
-  digests.weights = digest_of(full_weights_of(model, parallel));
-  const ByName parameters = parameters_of(model);
+  digests.weights = digest_of(weights);
+  const Weights parameters = parameters_of(model);
   // In f32 the parameters are the full weights; hashing them again would show nothing new.
   digests.parameters = all_f32(parameters) ? digests.weights : digest_of(parameters);
   return digests;
@@ -126,9 +124,7 @@ void verify_replicas(Group& group, const WeightDigests& mine) {
   }
 }
 
-void save_weights(const std::string& path, const WeightsOrigin& origin, torch::nn::Module& model,
-                  const Parallel& parallel) {
-  const ByName weights = full_weights_of(model, parallel);
+void save_weights(const std::string& path, const WeightsOrigin& origin, const Weights& weights) {
   std::vector<checkpoint::NamedTensor> tensors;
   for (const auto& [name, tensor] : weights) {
     LOCKSTEP_INVARIANT(tensor.element_size(), ==, 4);

@@ -9,21 +9,28 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace lockstep::train {
 
+// The full fp32 weights by name (the masters under bf16), in bytewise order.
+using Weights = std::map<std::string, torch::Tensor>;
+
+// Collective: gathers what the ranks keep in shards; elsewhere views.
+Weights full_weights(const Parallel& parallel);
+
 struct WeightDigests {
-  // Of the full fp32 weights (the masters under bf16), in bytewise name order, each as: its name
-  // and a zero byte; the number of dimensions and each dimension as little-endian i64; its values
-  // as little-endian f32. Hangs on the weights only, not on stage, ranks or layout.
+  // Of the full weights, each as: its name and a zero byte; the number of dimensions and each
+  // dimension as little-endian i64; its values as little-endian f32. Hangs on the weights only, not
+  // on stage, ranks or layout.
   Digest weights{};
   // The same over the parameters that forward uses, in their own dtype.
   Digest parameters{};
 };
 
-// Of what this rank holds.
-WeightDigests digest_weights(torch::nn::Module& model, const Parallel& parallel);
+// Of what this rank holds; `weights` as full_weights() gives them.
+WeightDigests digest_weights(const Weights& weights, const torch::nn::Module& model);
 
 // Collective. Throws Error on every rank, naming ranks and hashes, unless all ranks hold the same
 // bits.
@@ -39,8 +46,7 @@ struct WeightsOrigin {
 };
 
 // Writes the full fp32 weights by name as safetensors. Throws SystemError naming the file.
-void save_weights(const std::string& path, const WeightsOrigin& origin, torch::nn::Module& model,
-                  const Parallel& parallel);
+void save_weights(const std::string& path, const WeightsOrigin& origin, const Weights& weights);
 
 // The weights in the folder of a finished run. Throws UsageError when there are none.
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory);

@@ -64,6 +64,8 @@ const Words kEveryOption{"--ranks",
                          "1e-300",
                          "--clip",
                          "0",
+                         "--accumulate-in",
+                         "full",
                          "--bucket-mb",
                          "0.5",
                          "--overlap",
@@ -100,7 +102,7 @@ const Words kEveryOption{"--ranks",
 TEST(TrainOptions, every_option_arrives) {
   const Options options = parsed(kEveryOption);
   EXPECT_EQ(options.ranks, 4);
-  EXPECT_EQ(options.stage, train::StageName::ddp);
+  EXPECT_EQ(options.stage, Stage::ddp);
   EXPECT_EQ(options.model, "gpt2-124m");
   EXPECT_EQ(options.data, "a # \"b\" \\c'.txt");
   EXPECT_EQ(options.micro_batch, 3);
@@ -116,6 +118,7 @@ TEST(TrainOptions, every_option_arrives) {
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.weight_decay, 1e-300);
   EXPECT_EQ(options.clip, 0);
+  EXPECT_EQ(options.accumulate_in_shard, false);
   EXPECT_EQ(options.bucket_mb, 0.5);
   EXPECT_FALSE(options.overlap);
   EXPECT_TRUE(options.reproducible);

@@ -15,6 +15,7 @@ class RecordingExchange final : public Exchange {
   void start(const FullBucket& bucket) override { started.push_back(bucket.name); }
   void progress() override {}
   bool is_complete(std::size_t n) override { return n < started.size(); }
+  void wait_for(std::size_t) override {}
   void finish() override { ++finished; }
   Range counts_squares_of(std::int64_t count) const override { return {0, count}; }
 
@@ -31,7 +32,7 @@ class CollectorTest : public testing::Test {
           *device_,
           std::vector<NamedParameter>{
               {name, torch::zeros({2}, torch::requires_grad()), torch::kFloat32}},
-          1));
+          Spread{}));
       owned_.back()->attach_members(*device_);
       parts_.push_back(owned_.back().get());
     }
@@ -47,7 +48,7 @@ class CollectorTest : public testing::Test {
 
   void begin(GradientCollector& collector, LeafOrder order = LeafOrder::running) {
     exchange_.started.clear();
-    collector.begin_step(*gradients_, *sum_, order);
+    collector.begin_step(*sum_, order);
     collector.begin_leaf(0, 1.0);
   }
 

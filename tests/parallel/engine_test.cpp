@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+
 namespace lockstep {
 namespace {
 
@@ -19,12 +22,12 @@ using Values = std::vector<double>;
 
 // Four steps of two micro-batches with clipping; `before_forward` runs what a program's own
 // operations on the device would wait for.
-Values train(Group& group, std::unique_ptr<parallel::Device> device,
+Values train(Group& group, Stage stage, std::unique_ptr<parallel::Device> device,
              const std::function<void()>& before_forward) {
   at::set_num_threads(1);
   torch::manual_seed(5);
   Perceptron model(24, 3);
-  const ParallelOptions options{.stage = group.size() == 1 ? Stage::single : Stage::ddp,
+  const ParallelOptions options{.stage = group.size() == 1 ? Stage::single : stage,
                                 .precision = Precision::bf16_mixed(),
                                 .bucket_mb = 0.001};
   parallel::Engine engine(model.ptr(), group, options, std::move(device));
@@ -46,25 +49,30 @@ Values train(Group& group, std::unique_ptr<parallel::Device> device,
   return result;
 }
 
-std::vector<test::RankResult> train_queued(int ranks, Ignored ignored) {
+std::vector<test::RankResult> train_queued(int ranks, Stage stage, Ignored ignored) {
   return test::run_ranks(ranks,
-                         [ignored](Group& group) {
+                         [ignored, stage](Group& group) {
                            auto device = std::make_unique<QueuedDevice>(ignored);
                            QueuedDevice* queued = device.get();
-                           return train(group, std::move(device), [queued] { queued->drain(); });
+                           return train(group, stage, std::move(device),
+                                        [queued] { queued->drain(); });
                          },
                          {.deadline = std::chrono::seconds(10)});
 }
 
-std::vector<test::RankResult> train_on_cpu(int ranks) {
-  return test::run_ranks(
-      ranks, [](Group& group) { return train(group, parallel::make_cpu_device(), [] {}); });
+std::vector<test::RankResult> train_on_cpu(int ranks, Stage stage) {
+  return test::run_ranks(ranks, [stage](Group& group) {
+    return train(group, stage, parallel::make_cpu_device(), [] {});
+  });
 }
 
+constexpr std::array kStages{Stage::ddp, Stage::zero1, Stage::zero2};
+
 TEST(Engine, AsynchronousDeviceGivesTheBitsOfTheCpu) {
-  for (const int ranks : {1, 2}) {
-    const auto expected = train_on_cpu(ranks);
-    const auto actual = train_queued(ranks, Ignored::nothing);
+  for (const auto& [ranks, stage] :
+       {std::pair{1, Stage::single}, {2, Stage::ddp}, {2, Stage::zero1}, {2, Stage::zero2}}) {
+    const auto expected = train_on_cpu(ranks, stage);
+    const auto actual = train_queued(ranks, stage, Ignored::nothing);
     for (std::size_t rank = 0; rank < expected.size(); ++rank) {
       EXPECT_EQ(actual[rank].error, "");
       EXPECT_EQ(actual[rank].values, expected[rank].values);
@@ -74,9 +82,11 @@ TEST(Engine, AsynchronousDeviceGivesTheBitsOfTheCpu) {
 }
 
 void expect_wrong(Ignored ignored) {
-  const auto expected = train_on_cpu(2);
-  const auto actual = train_queued(2, ignored);
-  EXPECT_TRUE(actual[0].error != "" || actual[0].values != expected[0].values);
+  for (const Stage stage : kStages) {
+    const auto expected = train_on_cpu(2, stage);
+    const auto actual = train_queued(2, stage, ignored);
+    EXPECT_TRUE(actual[0].error != "" || actual[0].values != expected[0].values) << name_of(stage);
+  }
 }
 
 TEST(Engine, AsksThatCommunicationFollowsCompute) {

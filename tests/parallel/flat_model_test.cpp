@@ -60,7 +60,7 @@ TEST_F(FlatModelAlone, BucketHoldsOneFlatParameterPerDtype) {
   EXPECT_EQ(flat.buckets()[0].parts.size(), 2u);
   EXPECT_EQ(flat.parameter_bytes(), 128 * 2 + 64 * 4);
   EXPECT_EQ(flat.master_bytes(), 128 * 4);
-  EXPECT_EQ(flat.full_precision("matrix")[0][0].item<float>(), 0.1f);
+  EXPECT_EQ(flat.full_precision("matrix", group_)[0][0].item<float>(), 0.1f);
   EXPECT_NE(model["matrix"][0][0].item<float>(), 0.1f);
 }
 
@@ -73,7 +73,7 @@ TEST_F(FlatModelAlone, ParametersAreSetInFullPrecisionFrozenOnesToo) {
     flat.set_full_precision(name, values, *device_);
     EXPECT_EQ(values_of(model[name]), values_of(values.to(torch::kBFloat16)));
   }
-  EXPECT_EQ(values_of(flat.full_precision("w")), values_of(values));
+  EXPECT_EQ(values_of(flat.full_precision("w", group_)), values_of(values));
   EXPECT_THROW(flat.set_full_precision("w", torch::ones({3}), *device_), UsageError);
   EXPECT_THROW(flat.set_full_precision("b", values, *device_), UsageError);
   EXPECT_EQ(&flat.module(), model.ptr().get());
@@ -84,13 +84,13 @@ TEST_F(FlatModelAlone, AFrozenDoubleStaysOne) {
   model["frozen"].set_requires_grad(false);
   model["frozen"].set_data(torch::full({2}, 0.1, torch::kFloat64));
   const FlatModel flat(model.ptr(), group_, {}, *device_);
-  EXPECT_EQ(values_of(flat.full_precision("frozen")), (std::vector<double>{0.1, 0.1}));
+  EXPECT_EQ(values_of(flat.full_precision("frozen", group_)), (std::vector<double>{0.1, 0.1}));
 }
 
 TEST_F(FlatModelAlone, UnknownNameIsRefused) {
   Parameters model(Shapes{{"a", {3}}});
   const FlatModel flat(model.ptr(), group_, {}, *device_);
-  EXPECT_THROW(flat.full_precision("b"), UsageError);
+  EXPECT_THROW(flat.full_precision("b", group_), UsageError);
 }
 
 }  // namespace

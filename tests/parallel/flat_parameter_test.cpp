@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace lockstep::parallel {
 namespace {
 
@@ -19,7 +21,7 @@ std::vector<NamedParameter> members(torch::Dtype held_as) {
 TEST(FlatParameter, MembersKeepValuesAndShapesAsViewsOfOneStorage) {
   const auto device = make_cpu_device();
   auto parameters = members(torch::kFloat32);
-  FlatParameter flat(*device, parameters, 3);
+  FlatParameter flat(*device, parameters, {.ranks = 3});
   flat.attach_members(*device);
   EXPECT_EQ(flat.layout().size(), 64 + 64 + 192 - 0 + 64);  // a, scalar, long; up to 3·64
   EXPECT_EQ(values_of(parameters[0].tensor), values_of(members(torch::kFloat32)[0].tensor));
@@ -36,11 +38,11 @@ TEST(FlatParameter, SixteenBitMembersHaveAnFp32Master) {
   const auto device = make_cpu_device();
   auto parameters = members(torch::kBFloat16);
   const auto original = parameters[0].tensor.clone();
-  FlatParameter flat(*device, parameters, 1);
+  FlatParameter flat(*device, parameters, {.ranks = 1});
   flat.attach_members(*device);
   EXPECT_EQ(parameters[0].tensor.scalar_type(), torch::kBFloat16);
   EXPECT_EQ(values_of(parameters[0].tensor), values_of(original.to(torch::kBFloat16)));
-  EXPECT_EQ(values_of(flat.full_precision(0)), values_of(original));
+  EXPECT_EQ(values_of(flat.kept_full_precision(0)), values_of(original));
   EXPECT_EQ(flat.master_bytes(), 4 * flat.layout().size());
   EXPECT_EQ(flat.parameter_bytes(), 2 * flat.layout().size());
 }
@@ -48,7 +50,7 @@ TEST(FlatParameter, SixteenBitMembersHaveAnFp32Master) {
 TEST(FlatParameter, InitialValuesAreWhatABroadcastReplaces) {
   const auto device = make_cpu_device();
   auto parameters = members(torch::kBFloat16);
-  FlatParameter flat(*device, parameters, 1);
+  FlatParameter flat(*device, parameters, {.ranks = 1});
   const Span initial = flat.initial_values();
   ASSERT_EQ(initial.dtype, Dtype::f32);
   ASSERT_EQ(initial.count, flat.layout().size());
@@ -60,7 +62,7 @@ TEST(FlatParameter, InitialValuesAreWhatABroadcastReplaces) {
 TEST(FlatParameter, ReplacedStorageIsNamed) {
   const auto device = make_cpu_device();
   auto parameters = members(torch::kFloat32);
-  FlatParameter flat(*device, parameters, 1);
+  FlatParameter flat(*device, parameters, {.ranks = 1});
   flat.attach_members(*device);
   EXPECT_NO_THROW(flat.check_attached());
   parameters[3].tensor.set_data(torch::ones({130}));
@@ -76,23 +78,60 @@ TEST(FlatParameter, FullPrecisionIsSetAndRoundedIntoWhatIsHeld) {
   const auto device = make_cpu_device();
   for (const torch::Dtype held_as : {torch::kFloat32, torch::kBFloat16}) {
     auto parameters = members(held_as);
-    FlatParameter flat(*device, parameters, 1);
+    FlatParameter flat(*device, parameters, {.ranks = 1});
     flat.attach_members(*device);
     const auto version = parameters[0].tensor._version();
     const torch::Tensor values = torch::arange(6, torch::kFloat32).reshape({2, 3}) / 3;
     flat.set_full_precision(0, values, *device);
     flat.set_full_precision(1, torch::zeros({0, 4}), *device);
-    EXPECT_EQ(values_of(flat.full_precision(0)), values_of(values));
+    EXPECT_EQ(values_of(flat.kept_full_precision(0)), values_of(values));
     EXPECT_EQ(values_of(parameters[0].tensor), values_of(values.to(held_as)));
     EXPECT_GT(parameters[0].tensor._version(), version) << "a graph kept over it is an error";
     EXPECT_EQ(values_of(parameters[2].tensor), std::vector<double>{9.0});
   }
 }
 
+// Shards of 192 elements: a and scalar lie in rank 0's, long in both.
+TEST(FlatParameter, AShardedOneKeepsItsShardInFullPrecision) {
+  const auto device = make_cpu_device();
+  std::vector<Group> groups = Group::of_threads(2);
+  std::vector<std::thread> ranks;
+  for (Group& group : groups) {
+    ranks.emplace_back([&device, &group] {
+      auto parameters = members(torch::kBFloat16);
+      const FlatLayout layout = FlatParameter::layout_of(parameters, 2);
+      ASSERT_EQ(layout.size(), 384);
+      const SymmetricMemory memory = group.allocate_symmetric(384 * 2, "parameters");
+      FlatParameter flat(
+          *device, parameters,
+          {.ranks = 2, .shard = group.rank(), .values = memory.span(0, 384, Dtype::bf16)});
+      flat.attach_members(*device);
+      const bool first = group.rank() == 0;
+      EXPECT_EQ(flat.kept(), (first ? Range{0, 192} : Range{192, 384}));
+      EXPECT_EQ(flat.kept(0).size(), first ? 6 : 0);
+      EXPECT_EQ(flat.kept(3), (first ? Range{0, 64} : Range{64, 130}));
+      EXPECT_EQ(flat.master_bytes(), 192 * 4);
+      EXPECT_EQ(flat.kept_full_precision(3).numel(), first ? 64 : 66);
+      EXPECT_EQ(parameters[0].tensor.const_data_ptr(), memory.span(0, 1, Dtype::bf16).data());
+      EXPECT_EQ(values_of(flat.full_precision(0, group)),
+                values_of(members(torch::kBFloat16)[0].tensor));
+      const torch::Tensor values = torch::arange(130, torch::kFloat32) / 3;
+      flat.set_full_precision(3, values, *device);
+      EXPECT_EQ(values_of(flat.full_precision(3, group)), values_of(values));
+      EXPECT_EQ(values_of(parameters[3].tensor), values_of(values.to(torch::kBFloat16)));
+      EXPECT_EQ(values_of(flat.kept_full_precision(3)),
+                values_of(first ? values.narrow(0, 0, 64) : values.narrow(0, 64, 66)));
+    });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+}
+
 TEST(FlatParameter, FindsItsMembers) {
   const auto device = make_cpu_device();
   auto parameters = members(torch::kFloat32);
-  FlatParameter flat(*device, parameters, 1);
+  FlatParameter flat(*device, parameters, {.ranks = 1});
   flat.attach_members(*device);
   EXPECT_EQ(flat.find(parameters[2].tensor), 2u);
   EXPECT_EQ(flat.find(torch::ones({130})), std::nullopt);

@@ -15,8 +15,8 @@ class GradientMemoryTest : public testing::Test {
       : narrow_(*device_,
                 {{"a", torch::zeros({70}), torch::kBFloat16},
                  {"b", torch::zeros({2, 3}), torch::kBFloat16}},
-                1),
-        wide_(*device_, {{"c", torch::zeros({5}), torch::kFloat32}}, 1) {}
+                {}),
+        wide_(*device_, {{"c", torch::zeros({5}), torch::kFloat32}}, {}) {}
 
   std::unique_ptr<Device> device_ = make_cpu_device();
   Group group_ = Group::alone();

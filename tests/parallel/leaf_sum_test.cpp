@@ -44,7 +44,7 @@ class LeafSumTest : public testing::TestWithParam<torch::Dtype> {
     for (const char* name : {"p0", "p1"}) {
       members.push_back({name, torch::zeros({3, 5}), GetParam()});
     }
-    part_ = std::make_unique<FlatParameter>(*device_, std::move(members), 1);
+    part_ = std::make_unique<FlatParameter>(*device_, std::move(members), Spread{});
     part_->attach_members(*device_);
     parts_.push_back(part_.get());
   }
@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, LeafSumTest, testing::Values(torch::kFloat32, t
 TEST(LeafSum, SecondBackwardOfALeafAddsLikeLibTorch) {
   const auto device = make_cpu_device();
   Group group = Group::alone();
-  FlatParameter part(*device, {{"p", torch::zeros({4}), torch::kBFloat16}}, 1);
+  FlatParameter part(*device, {{"p", torch::zeros({4}), torch::kBFloat16}}, Spread{});
   part.attach_members(*device);
   const std::vector<FlatParameter*> parts{&part};
   GradientMemory gradients(group, parts, GradientWidth::leaf);

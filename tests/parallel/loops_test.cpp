@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 using test::append;
+using test::ddp;
 using test::error_of;
 using test::Parameters;
 using test::Perceptron;
@@ -18,8 +19,6 @@ using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-ParallelOptions ddp(double bucket_mb = 25) { return {.stage = Stage::ddp, .bucket_mb = bucket_mb}; }
 
 TEST(Loops, SeveralBackwardsOfAPlainLoopAddUpAsInTorch) {
   for (const Values& values : run(2, [](Group& group) {

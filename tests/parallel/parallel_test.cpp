@@ -15,6 +15,7 @@ namespace lockstep {
 namespace {
 
 using test::append;
+using test::ddp;
 using test::error_of;
 using test::Parameters;
 using test::Perceptron;
@@ -26,8 +27,6 @@ using test::Shapes;
 using test::values_of;
 
 using Values = std::vector<double>;
-
-ParallelOptions ddp() { return {.stage = Stage::ddp}; }
 
 TEST(Parallel, BaseCaseMeanOverRanks) {
   for (const Values& values : run(2, [](Group& group) {

@@ -1,6 +1,7 @@
 // Ranks for tests of bits: one compute thread each, and no exception.
 #pragma once
 
+#include "lockstep/parallel.h"
 #include "support/ranks.h"
 
 #include <gtest/gtest.h>
@@ -23,6 +24,10 @@ inline std::vector<std::vector<double>> run(
     all.push_back(result.values);
   }
   return all;
+}
+
+inline ParallelOptions ddp(double bucket_mb = 25) {
+  return {.stage = Stage::ddp, .bucket_mb = bucket_mb};
 }
 
 // What tests of means let a rank's loss differ by: 1, 2, …

@@ -46,6 +46,21 @@ TEST(FlatBuckets, gradients_widen_only_when_sixteen_bit_leaves_add_up) {
   }
 }
 
+TEST(FlatBuckets, leaves_travel_as_they_are_where_they_add_up_in_shards) {
+  const Model model{{1, Dtype::bf16}};
+  const auto sent = [&](Stage stage, std::int64_t k, bool in_shard) {
+    return flat_buckets(model,
+                        {.stage = stage, .micro_batches = k, .accumulate_in_shard = in_shard})
+        .at(0)
+        .at(0)
+        .sent_dtype;
+  };
+  EXPECT_EQ(sent(Stage::zero2, 4, true), Dtype::bf16);
+  EXPECT_EQ(sent(Stage::zero2, 4, false), Dtype::f32);
+  EXPECT_EQ(sent(Stage::zero2, 1, false), Dtype::bf16);
+  EXPECT_EQ(sent(Stage::zero1, 4, true), Dtype::f32);
+}
+
 std::string refusal(const Model& model, const Training& training) {
   try {
     flat_buckets(model, training);
@@ -59,7 +74,8 @@ TEST(FlatBuckets, refuse_by_name_what_can_not_be_planned) {
   const Model model{{8}};
   for (const Stage stage : kStages) {
     const std::string text = refusal(model, {.stage = stage});
-    if (stage == Stage::single || stage == Stage::ddp) {
+    if (stage == Stage::single || stage == Stage::ddp || stage == Stage::zero1 ||
+        stage == Stage::zero2) {
       EXPECT_EQ(text, "");
     } else {
       EXPECT_NE(text.find(name_of(stage)), std::string::npos) << text;

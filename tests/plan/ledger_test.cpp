@@ -69,6 +69,42 @@ TEST(Ledger, ddp_of_8e9_parameters_on_8_ranks_needs_119_2_GiB) {
   }
 }
 
+// spec.md: 119.2 → 41.0 → 27.9 GiB, and 8 + 8/P, 4 + 12/P, 2 + 14/P bytes per parameter.
+TEST(Ledger, sharded_stages_divide_the_optimizer_and_the_gradients) {
+  const auto state = [](Dtype dtype, Stage stage, int ranks) {
+    const Ledger held = ledger(Model{{kElements, dtype}}, {.stage = stage, .ranks = ranks});
+    return static_cast<double>(held.total() - held.transient) / kElements;
+  };
+  for (const int ranks : {1, 2, 4, 8}) {
+    EXPECT_EQ(state(Dtype::f32, Stage::zero1, ranks), 8 + 8.0 / ranks);
+    EXPECT_EQ(state(Dtype::bf16, Stage::zero1, ranks), 4 + 12.0 / ranks);
+    EXPECT_EQ(state(Dtype::f32, Stage::zero2, ranks), 4 + 12.0 / ranks);
+    EXPECT_EQ(state(Dtype::bf16, Stage::zero2, ranks), 2 + 14.0 / ranks);
+  }
+  const auto gib = [](Stage stage) {
+    const Ledger held = ledger(Model{{8'000'000'000, Dtype::bf16}}, {.stage = stage, .ranks = 8});
+    return std::round(static_cast<double>(held.total() - held.transient) / 0x1p30 * 10) / 10;
+  };
+  EXPECT_EQ(gib(Stage::zero1), 41.0);
+  EXPECT_EQ(gib(Stage::zero2), 27.9);
+}
+
+TEST(Ledger, accumulating_in_shards_or_in_full) {
+  const auto held = [](std::int64_t k, bool in_shard, bool reproducible = false) {
+    return ledger(Model{{kElements, Dtype::bf16}}, {.stage = Stage::zero2,
+                                                    .ranks = 2,
+                                                    .micro_batches = k,
+                                                    .reproducible = reproducible,
+                                                    .accumulate_in_shard = in_shard});
+  };
+  EXPECT_EQ(held(1, true).gradients, kElements);
+  EXPECT_EQ(held(4, true).gradients, 2 * kElements);
+  EXPECT_EQ(held(4, true, true).gradients, 2 * 2 * kElements);
+  EXPECT_EQ(held(4, true).transient, 2 * 2 * kElements) << "two leaves' buckets";
+  EXPECT_EQ(held(4, false).gradients, 4 * kElements);
+  EXPECT_EQ(held(4, false).transient, 0);
+}
+
 TEST(Ledger, padding_is_counted_and_small) {
   // Two members of one element: each starts on a granule, and two ranks share what they fill.
   const Ledger tiny = ledger(Model{{1}, {1}}, {.ranks = 2});

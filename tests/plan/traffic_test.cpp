@@ -79,6 +79,36 @@ TEST(Traffic, gpt2_124m_in_25_mb_buckets) {
   EXPECT_LE(traffic.collectives, 25);
 }
 
+// As many bytes as ddp, in both dtypes: gradients are read, updated parameters written.
+TEST(Traffic, sharded_stages_move_what_ddp_moves) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const int ranks : {1, 2, 4}) {
+      const Traffic ddp = step_traffic(small_gpt2(dtype), {.ranks = ranks}, 0);
+      for (const Stage stage : {Stage::zero1, Stage::zero2}) {
+        const Training training{.stage = stage, .ranks = ranks};
+        const Traffic traffic = step_traffic(small_gpt2(dtype), training, 0);
+        EXPECT_EQ(traffic.sent, ddp.sent);
+        EXPECT_EQ(traffic.received, ddp.received);
+      }
+    }
+  }
+}
+
+TEST(Traffic, accumulating_in_shards_moves_every_leaf) {
+  const Model model{{6400, Dtype::bf16}};
+  const auto moved = [&](bool in_shard) {
+    return step_traffic(
+        model,
+        {.stage = Stage::zero2, .ranks = 2, .micro_batches = 8, .accumulate_in_shard = in_shard},
+        0);
+  };
+  EXPECT_EQ(moved(true).received, 8 * 6400);
+  EXPECT_EQ(moved(true).sent, 6400);
+  EXPECT_EQ(moved(true).collectives, 8 + 1);
+  EXPECT_EQ(moved(false).received, 2 * 6400);
+  EXPECT_EQ(moved(false).sent, 6400);
+}
+
 TEST(Traffic, single_moves_nothing) {
   const Traffic traffic = step_traffic(small_gpt2(Dtype::f32), {.stage = Stage::single}, 0);
   EXPECT_EQ(traffic.sent, 0);
@@ -119,7 +149,7 @@ TEST(Traffic, a_large_decision_goes_in_chunks) {
 TEST(Traffic, refuses_ranks_outside_and_unbuilt_stages) {
   EXPECT_THROW(step_traffic({}, {.ranks = 2}, 2), UsageError);
   EXPECT_THROW(step_traffic({}, {.ranks = 2}, -1), UsageError);
-  EXPECT_THROW(step_traffic({}, {.stage = Stage::zero1, .ranks = 2}, 0), UsageError);
+  EXPECT_THROW(step_traffic({}, {.stage = Stage::zero3, .ranks = 2}, 0), UsageError);
 }
 
 }  // namespace

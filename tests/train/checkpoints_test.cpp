@@ -23,7 +23,7 @@ struct Workspace {
   Workspace() {
     ::setenv("LOCKSTEP_CACHE", folder.file("cache").c_str(), 1);
     options.data = folder.write("text", text_of('a'));
-    options.stage = StageName::single;
+    options.stage = Stage::single;
     options.sequence = 16;
     options.micro_batch = 1;
     options.steps = 6;
@@ -53,7 +53,7 @@ struct Workspace {
       checkpoints.save_if_due();
     }
     checkpoints.save_if_due();
-    weights = digest_weights(trainer.model(), trainer.parallel()).weights;
+    weights = digest_weights(full_weights(trainer.parallel()), trainer.model()).weights;
     return checkpoint::saved_steps(options.checkpoint);
   }
   std::int64_t first_step = -1;

@@ -22,7 +22,8 @@ std::shared_ptr<models::LanguageModel> finished_run(const TemporaryFolder& run,
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
   save_weights(run.file("weights.safetensors"),
-               {"small", 4, models::configuration_text(config), "bytes", 0}, *model, parallel);
+               {"small", 4, models::configuration_text(config), "bytes", 0},
+               full_weights(parallel));
   return model;
 }
 

@@ -65,7 +65,7 @@ TEST_F(Check, a_model_folder_brings_its_tokenizer) {
 }
 
 TEST_F(Check, single_is_for_one_rank) {
-  options_.stage = StageName::single;
+  options_.stage = Stage::single;
   EXPECT_EQ(refusal(), "accepted");
   options_.ranks = 2;
   EXPECT_EQ(refusal(),

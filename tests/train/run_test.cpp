@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -68,6 +69,23 @@ TEST_P(Reproducible, OneTwoAndFourRanksEndWithTheSameBits) {
     expect_same_bits(report, alone);
     expect_counts(report);
   }
+}
+
+TEST_P(Reproducible, ShardedStagesEndWithTheSameBits) {
+  const json ddp = train({"--ranks", "2", "--stage", "ddp", "--accumulate", "2"});
+  for (const char* const stage : {"zero1", "zero2"}) {
+    const Words two{"--ranks", "2", "--stage", stage, "--accumulate", "2", "--bucket-mb", "1"};
+    const json report = train(two);
+    expect_same_bits(report, ddp);
+    expect_counts(report);
+    const json four = train({"--ranks", "4", "--stage", stage, "--accumulate", "1"});
+    expect_same_bits(four, ddp);
+    expect_counts(four);
+  }
+  const json full =
+      train({"--ranks", "2", "--stage", "zero2", "--accumulate", "2", "--accumulate-in", "full"});
+  expect_same_bits(full, ddp);
+  expect_counts(full);
 }
 
 TEST_P(Reproducible, BucketsAndOverlapChangeNoBit) {
@@ -171,6 +189,14 @@ TEST(Run, KeepsATokenizerFileForItsModel) {
   runs.train({"--steps", "1", "--tokenizer", path});
   std::filesystem::remove(path);
   EXPECT_TRUE(generated(runs.last_run()).starts_with("To be"));
+  // Another file in the copy's place is noticed.
+  json other = file;
+  other["model"]["vocab"]["he"] = 257;
+  std::ofstream(runs.last_run() + "/tokenizer.json") << other.dump();
+  StartedProgram generate({LOCKSTEP_PROGRAM, "generate", "--run", runs.last_run()});
+  EXPECT_EQ(generate.wait(kPatience), 2) << generate.output();
+  EXPECT_NE(generate.error().find("was trained with another state of"), std::string::npos)
+      << generate.error();
 }
 
 TEST(Run, StepsZeroReportsTheInitialWeights) {

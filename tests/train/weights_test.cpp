@@ -42,7 +42,7 @@ TEST(WeightDigest, IsOverNamesShapesAndValuesInNameOrder) {
   }
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  EXPECT_EQ(hex(digest_weights(*model, parallel).weights), hex(hash.finish()));
+  EXPECT_EQ(hex(digest_weights(full_weights(parallel), *model).weights), hex(hash.finish()));
 }
 
 TEST(WeightDigest, UnderBf16IsOverTheMasters) {
@@ -51,7 +51,7 @@ TEST(WeightDigest, UnderBf16IsOverTheMasters) {
     Group alone = Group::alone();
     Parallel parallel(model, alone, {.stage = Stage::single, .precision = std::move(precision)});
     const AdamW optimizer = parallel.adamw();
-    return digest_weights(*model, parallel);
+    return digest_weights(full_weights(parallel), *model);
   };
   const WeightDigests f32 = digests_of(Precision::f32());
   const WeightDigests bf16 = digests_of(mixed());
@@ -65,7 +65,7 @@ TEST(Weights, ComeBackFromTheirFile) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, full_weights(parallel));
   const checkpoint::SafetensorsFile file(folder.file("w"));
   EXPECT_EQ(origin_of(file).model, "small");
   EXPECT_EQ(origin_of(file).sequence, 4);
@@ -91,7 +91,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, *model, parallel);
+  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, full_weights(parallel));
   const checkpoint::SafetensorsFile file(folder.file("w"));
   models::Gpt2Config config = kSmall;
   config.vocabulary = 6;
@@ -118,7 +118,7 @@ std::vector<test::RankResult> verified(Precision precision, const std::string& f
       test::flip_bit(*model, flipped);
     }
     Group records = std::move(*world.split(0, world.rank()));
-    verify_replicas(records, digest_weights(*model, parallel));
+    verify_replicas(records, digest_weights(full_weights(parallel), *model));
     return std::vector<double>{1.0};
   });
 }

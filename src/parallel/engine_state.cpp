@@ -1,0 +1,85 @@
+// What an Engine tells of itself between steps: parameters, gradients, bytes.
+#include "parallel/engine.h"
+
+namespace lockstep::parallel {
+
+const NamedParameter& Engine::parameter(std::size_t i) const {
+  const auto [part, member] = place(i);
+  return parts()[part]->member(member);
+}
+
+void Engine::register_optimizer(Clipping clipping) {
+  if (clipping_) {
+    throw UsageError(
+        "this Parallel has an optimizer already; each parameter belongs to exactly one");
+  }
+  for (const FlatParameter* part : model_.parts()) {
+    part->check_updatable();
+  }
+  clipping_ = clipping;
+}
+
+std::size_t Engine::with_gradient(const std::string& name) const {
+  if (phase_ != Phase::exchanged) {
+    throw UsageError("the gradient of '" + name +
+                     "' was asked for outside of a step: ask between the exchange and the "
+                     "optimizer's step");
+  }
+  device_->host_follows_compute();
+  for (std::size_t i = 0; i < parameters(); ++i) {
+    if (parameter(i).name == name) {
+      return i;
+    }
+  }
+  throw UsageError("no trained parameter named '" + name + "' in the module");
+}
+
+LocalGradient Engine::local_grad(const std::string& name) const {
+  const std::size_t i = with_gradient(name);
+  const auto [part, member] = place(i);
+  const Range kept = parts()[part]->kept(member);
+  const bool present = gradient_->decision().present.at(i);
+  return {kept.begin, kept.end, present ? gradient_->kept(i) : at::Tensor()};
+}
+
+torch::Tensor Engine::full_grad(const std::string& name) const {
+  const std::size_t i = with_gradient(name);
+  if (!gradient_->decision().present.at(i)) {
+    return {};
+  }
+  const auto [part, member] = place(i);
+  const at::Tensor all = parts()[part]->gather(member, gradient_->kept(i), group_);
+  return all.view(parameter(i).tensor.sizes());
+}
+
+torch::Tensor Engine::full_parameter(const std::string& name) const {
+  device_->host_follows_compute();
+  return model_.full_precision(name, group_);
+}
+
+void Engine::observe(StepObserver* observer) {
+  exposed_.observe(observer);
+  exchange_->observe(observer);
+}
+
+void Engine::set_parameter(const std::string& name, const torch::Tensor& values) {
+  const torch::NoGradGuard no_grad;
+  device_->host_follows_compute();
+  model_.set_full_precision(name, values, *device_);
+}
+
+void Engine::resume_at(std::int64_t steps) {
+  discard();
+  step_ = steps;
+}
+
+HeldBytes Engine::held() const {
+  HeldBytes held;
+  held.parameters = model_.parameter_bytes();
+  held.gradients = gradient_->bytes();
+  held.transient = gradient_->transient_bytes();
+  held.optimizer = model_.master_bytes() + optimizer_bytes_;
+  return held;
+}
+
+}  // namespace lockstep::parallel
