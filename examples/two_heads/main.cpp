@@ -82,4 +82,10 @@ int main() {
       }
     }
   }
+  torch::manual_seed(3);
+  const torch::NoGradGuard no_grad;
+  const Waves waves = draw();
+  const double frequency =
+      torch::mse_loss(model(waves.values).frequencies, waves.frequencies).item<double>();
+  std::printf("rank %d: frequency %.6f\n", world.rank(), frequency);
 }

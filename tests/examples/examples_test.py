@@ -58,9 +58,12 @@ class SingleAndDdpTest(unittest.TestCase):
 
 
 class MoreExamplesTest(unittest.TestCase):
-    def test_two_heads_learns_both(self):
-        lines = [line for line in launched(2, BUILD / "examples/two_heads")
-                 if line.startswith("step ")]
+    def test_two_heads_learns_both_and_ranks_agree(self):
+        output = launched(2, BUILD / "examples/two_heads")
+        results = [line.split(": ")[1] for line in output if line.startswith("rank ")]
+        self.assertEqual(len(results), 2, output)
+        self.assertEqual(len(set(results)), 1, results)
+        lines = [line for line in output if line.startswith("step ")]
         readings = [[float(number) for number in re.findall(r"\d+\.\d+", line)] for line in lines]
         self.assertEqual(len(readings), 4)
         self.assertLess(readings[-1][0], readings[0][0] / 2)
