@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint.h"
 
+#include "checkpoint/manifest.h"
 #include "checkpoint/step_folders.h"
 #include "parallel/modules.h"
 #include "support/file_size_limit.h"
@@ -53,9 +54,9 @@ Precision bf16() {
   return Precision::bf16_mixed([](const std::string& name) { return name.starts_with("norm"); });
 }
 
-ParallelOptions options_for(const Group& group, const Precision& precision) {
+ParallelOptions options_for(const Group& group, const Precision& precision, Stage stage) {
   ParallelOptions options;
-  options.stage = group.size() == 1 ? Stage::single : Stage::ddp;
+  options.stage = group.size() == 1 ? Stage::single : stage;
   options.precision = precision;
   options.seed = 5;
   return options;
@@ -75,9 +76,10 @@ struct Training {
   Parallel parallel;
   AdamW optimizer;
 
-  Training(Group& group, const Precision& precision, std::uint64_t seed = 1)
+  Training(Group& group, const Precision& precision, std::uint64_t seed = 1,
+           Stage stage = Stage::ddp)
       : net((torch::manual_seed(seed), Net())),
-        parallel(net, group, options_for(group, precision)),
+        parallel(net, group, options_for(group, precision, stage)),
         optimizer(parallel.adamw({.lr = 0.05})) {}
 
   // Runs until `steps` are done; returns what each step showed.
@@ -128,18 +130,18 @@ struct Training {
   }
 };
 
-void expect_a_saved_run_to_go_on(int ranks, const Precision& precision) {
+void expect_a_saved_run_to_go_on(int ranks, const Precision& precision, Stage stage = Stage::ddp) {
   const TemporaryFolder folder;
   const auto results = run_ranks(ranks, [&](Group& group) {
     at::set_num_threads(1);
-    Training straight(group, precision);
+    Training straight(group, precision, 1, stage);
     std::vector<double> expected = straight.train(6);
     append(expected, straight.state());
-    Training first(group, precision);
+    Training first(group, precision, 1, stage);
     std::vector<double> shown = first.train(3);
     const std::string path = first.save(folder.path(), {.user = R"({"epoch":2})"});
     require(path == folder.file("step-00000003"), "its path is " + path);
-    Training second(group, precision, /*seed=*/2);
+    Training second(group, precision, /*seed=*/2, stage);
     const LoadedCheckpoint loaded = second.load(path);
     require(loaded.step == 3, "step 3 is loaded");
     require(loaded.user == R"({"epoch":2})", "the user's state is " + loaded.user);
@@ -162,6 +164,46 @@ TEST(Checkpoint, ASavedRunGoesOnBitForBit) {
   }
 }
 
+TEST(Checkpoint, ASavedRunOfAShardedStageGoesOnBitForBit) {
+  for (const Stage stage : {Stage::zero1, Stage::zero2}) {
+    for (const int ranks : {2, 3}) {
+      expect_a_saved_run_to_go_on(ranks, Precision::f32(), stage);
+      expect_a_saved_run_to_go_on(ranks, bf16(), stage);
+    }
+  }
+}
+
+// Saved by 2 ranks of zero2, read and saved again by 4 of zero1, it is what one rank reads either
+// time.
+TEST(Checkpoint, AShardedStateLoadsOnOtherRanksAndStages) {
+  const TemporaryFolder first;
+  const TemporaryFolder second;
+  const auto without_error = [](const std::vector<test::RankResult>& results) {
+    for (const auto& result : results) {
+      EXPECT_EQ(result.error, "");
+    }
+  };
+  without_error(run_ranks(2, [&](Group& group) {
+    Training training(group, bf16(), 1, Stage::zero2);
+    training.train(3);
+    training.save(first.path());
+    return std::vector<double>{};
+  }));
+  without_error(run_ranks(4, [&](Group& group) {
+    Training training(group, bf16(), 2, Stage::zero1);
+    training.load(first.file("step-00000003"));
+    training.save(second.path());
+    return std::vector<double>{};
+  }));
+  const auto read = [](const TemporaryFolder& folder) {
+    Group alone = Group::alone();
+    Training training(alone, bf16(), 3);
+    training.load(folder.file("step-00000003"));
+    return training.state();
+  };
+  EXPECT_EQ(read(first), read(second));
+}
+
 // One parameter of ten elements and others around it, after two steps.
 std::vector<double> ten_elements(Group& group, const std::string& folder, bool saves) {
   at::set_num_threads(1);
@@ -170,7 +212,10 @@ std::vector<double> ten_elements(Group& group, const std::string& folder, bool s
   AdamW optimizer = parallel.adamw({.lr = 0.1});
   if (saves) {
     for (int step = 0; step < 2; ++step) {
-      (model["w"] * torch::arange(10) + model["scalar"]).sum().backward();
+      // "long" is cut over the ranks, so its elements differ.
+      ((model["w"] * torch::arange(10) + model["scalar"]).sum() +
+       (model["long"] * torch::sin(torch::arange(300))).sum())
+          .backward();
       optimizer.step();
     }
     save_checkpoint(folder, parallel, optimizer.flat_state());
@@ -201,6 +246,44 @@ TEST(Checkpoint, K45_ten_elements_saved_on_4_ranks_load_on_1_3_and_8) {
       EXPECT_EQ(result.values, saved[0].values) << ranks << " ranks";
     }
   }
+}
+
+struct TiedImpl : torch::nn::Module {
+  explicit TiedImpl(double value) {
+    embedding = register_parameter("embedding", torch::full({100}, value));
+    head = register_parameter("head", embedding);
+  }
+  torch::Tensor embedding;
+  torch::Tensor head;
+};
+TORCH_MODULE(Tied);
+
+TEST(Checkpoint, G21_a_tied_parameter_is_saved_once_and_comes_back_as_one_tensor) {
+  const TemporaryFolder folder;
+  const auto results = run_ranks(2, [&](Group& group) {
+    at::set_num_threads(1);
+    Tied first(1.0);
+    Parallel parallel(first, group, {.stage = Stage::ddp});
+    AdamW optimizer = parallel.adamw({.lr = 0.5});
+    ((first->embedding * 2 + first->head * 3) * torch::arange(1, 101)).sum().backward();
+    optimizer.step();
+    const std::string path = save_checkpoint(folder.path(), parallel, optimizer.flat_state());
+    Tied second(7.0);
+    Parallel resumed(second, group, {.stage = Stage::ddp});
+    AdamW other = resumed.adamw({.lr = 0.5});
+    load_checkpoint(path, resumed, other.flat_state());
+    require(second->embedding.is_same(second->head), "one tensor");
+    require(torch::equal(second->head, first->head), "its values");
+    require(torch::equal(other.flat_state().elements("exp_avg", "embedding"),
+                         optimizer.flat_state().elements("exp_avg", "embedding")),
+            "its moment");
+    return std::vector<double>{};
+  });
+  for (const auto& result : results) {
+    EXPECT_EQ(result.error, "");
+  }
+  const auto saved = checkpoint::read_manifest(folder.file("step-00000001")).arrays;
+  EXPECT_EQ(saved.size(), 3u) << "the parameter and its two moments";
 }
 
 std::map<std::string, std::string> files_in(const std::string& path) {

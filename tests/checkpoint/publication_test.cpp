@@ -13,6 +13,8 @@
 #include <random>
 #include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace lockstep::checkpoint {
 namespace {
@@ -66,6 +68,45 @@ class DyingDisk final : public Disk {
     }
   }
   int left_;
+};
+
+// Does what the disk does and tells it, with paths as seen from `root`.
+class TellingDisk final : public Disk {
+ public:
+  explicit TellingDisk(std::string root) : root_(std::move(root)) {}
+  std::vector<std::string> take() { return std::exchange(told_, {}); }
+
+  void make_folder(const std::string& path) override {
+    Disk::make_folder(path);
+    tell("make", path);
+  }
+  void write_file(const std::string& path, std::span<const ByteSpan> pieces) override {
+    Disk::write_file(path, pieces);
+    tell("write", path);
+  }
+  void flush_folder(const std::string& path) override {
+    Disk::flush_folder(path);
+    tell("flush", path);
+  }
+  void rename(const std::string& from, const std::string& to) override {
+    Disk::rename(from, to);
+    tell("rename", from);
+  }
+  void exchange(const std::string& one, const std::string& other) override {
+    Disk::exchange(one, other);
+    tell("exchange", one);
+  }
+  void remove_folder(const std::string& path) override {
+    Disk::remove_folder(path);
+    tell("remove", path);
+  }
+
+ private:
+  void tell(const std::string& what, const std::string& path) {
+    told_.push_back(what + " " + std::filesystem::path(path).lexically_relative(root_).string());
+  }
+  std::string root_;
+  std::vector<std::string> told_;
 };
 
 // Runs `body` in a process of its own and returns how it ended, as waitpid tells.
@@ -150,6 +191,25 @@ TEST(Publication, K44_kill_9_at_50_random_moments) {
   SmallState(newest, kCount).save(disk, folder.path(), 1);
   EXPECT_EQ(saved_steps(folder.path()), (std::vector<std::int64_t>{newest}));
   EXPECT_TRUE(unfinished_steps(folder.path()).empty());
+}
+
+// After a loss of power too: a name never stands for what the disk may not have yet.
+TEST(Publication, K44_a_step_is_on_the_disk_before_its_name_is) {
+  const TemporaryFolder folder;
+  TellingDisk disk(folder.path());
+  const std::vector<std::string> written{
+      "make .step-00000001", "write .step-00000001/half-0.safetensors",
+      "write .step-00000001/half-50.safetensors", "write .step-00000001/manifest.json",
+      "flush .step-00000001"};
+  const auto expect_then = [&](std::vector<std::string> then) {
+    std::vector<std::string> expected = written;
+    expected.insert(expected.end(), then.begin(), then.end());
+    EXPECT_EQ(disk.take(), expected);
+  };
+  SmallState(1).save(disk, folder.path());
+  expect_then({"rename .step-00000001", "flush ."});
+  SmallState(1).save(disk, folder.path());
+  expect_then({"exchange .step-00000001", "flush .", "remove .step-00000001"});
 }
 
 TEST(Publication, AFullDiskLeavesThePreviousStepAndNothingElse) {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <string>
 
 namespace lockstep::data {
 namespace {
@@ -153,6 +155,9 @@ TEST(Tokens, EveryTokenizerHasACacheOfItsOwnOfItsWidth) {
   EXPECT_NE(std::ranges::find(ids, 70'000u), ids.end());
   EXPECT_EQ(std::filesystem::file_size(cache_path(work.source, work.cache, large)),
             4 * ids.size() + 64);
+  const std::set<std::string> caches{work.path, cache_path(work.source, work.cache, small),
+                                     cache_path(work.source, work.cache, large)};
+  EXPECT_EQ(caches.size(), 3u);
   EXPECT_EQ(text_of(work.open()), kText);
 }
 
