@@ -35,7 +35,8 @@ namespace lockstep {
 namespace comm {
 class Communicator;  // what a Group holds: control words, transport, outstanding works
 class Operation;     // one collective in flight
-class SharedMemory;  // one segment mapped by all ranks of a group
+class SharedMemory;  // one segment mapped by all ranks of a group, a part for each
+class HostCopy;      // one segment mapped by all ranks of a group
 }  // namespace comm
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min };
@@ -86,6 +87,22 @@ class SymmetricMemory {
 
  private:
   std::shared_ptr<comm::SharedMemory> memory_;
+};
+
+// Bytes that the ranks of a group, all on one host, hold once: each reads them in place. Who writes
+// which is for the ranks to agree on; what one wrote others see after a barrier. Freed with the
+// last handle.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  explicit HostMemory(std::shared_ptr<comm::HostCopy> copy) : copy_(std::move(copy)) {}
+  std::int64_t bytes() const;
+  // Two addresses of the same bytes; a write through the first is a fault (SIGSEGV).
+  const std::byte* readable() const;
+  std::byte* writable() const;
+
+ private:
+  std::shared_ptr<comm::HostCopy> copy_;
 };
 
 // Called on the owner of a range as soon as `count` of its elements, starting at element `begin`
@@ -189,6 +206,9 @@ class Group {
   // Collective: `bytes` per rank, zeroed, pages populated, aligned to 64. Throws SystemError with
   // the numbers when the host's memory or a cgroup limit can't hold all ranks' parts.
   SymmetricMemory allocate_symmetric(std::int64_t bytes, std::string_view name);
+
+  // Collective: `bytes` for all ranks together, zeroed. Throws as allocate_symmetric().
+  HostMemory allocate_host(std::int64_t bytes, std::string_view name);
 
   // Every rank ends with op over all ranks' elements; in place.
   Work all_reduce(Span data, const ReduceOptions& options = {});

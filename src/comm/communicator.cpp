@@ -40,7 +40,8 @@ class Sleeper {
 };
 
 bool carries_payload(Kind kind) {
-  return kind != Kind::barrier && kind != Kind::split && kind != Kind::allocate_symmetric;
+  return kind != Kind::barrier && kind != Kind::split && kind != Kind::allocate_symmetric &&
+         kind != Kind::allocate_host;
 }
 
 }  // namespace

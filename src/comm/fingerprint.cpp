@@ -59,6 +59,8 @@ std::string_view name_of(Kind kind) {
       return "split";
     case Kind::allocate_symmetric:
       return "allocate_symmetric";
+    case Kind::allocate_host:
+      return "allocate_host";
   }
   return "?";
 }

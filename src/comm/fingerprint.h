@@ -20,6 +20,7 @@ enum class Kind : std::uint8_t {
   barrier,
   split,
   allocate_symmetric,
+  allocate_host,
 };
 
 // How the bytes move: in place in symmetric memory, through a slot of a few KB, through chunks.

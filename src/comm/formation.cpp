@@ -63,6 +63,46 @@ void require_deadline(const GroupOptions& options) {
   }
 }
 
+// A segment that a group allocates together.
+struct Allocation {
+  Kind kind;
+  std::string_view name;
+  std::string_view what;                          // for errors
+  std::int64_t asked;                             // by the caller, the same on all ranks
+  std::int64_t bytes;                             // of the segment
+  std::pair<std::int64_t, std::int64_t> reserve;  // by this rank
+};
+
+std::shared_ptr<Segment> share_segment(Communicator& group, const Allocation& allocation) {
+  const std::string what = std::string(allocation.what) + " '" + std::string(allocation.name) + "'";
+  if (allocation.asked < 0) {
+    throw UsageError(what + ": expected a size of at least 0 bytes, got " +
+                     std::to_string(allocation.asked));
+  }
+  Fingerprint fingerprint;
+  fingerprint.kind = allocation.kind;
+  fingerprint.set_name(allocation.name);
+  fingerprint.add({0, 0, allocation.asked, Dtype::u8});
+  group.issue(std::make_shared<Meet>(fingerprint)).wait();
+
+  Exchange exchange;
+  exchange.key = key_of(group);
+  exchange.what = what;
+  exchange.rank = group.rank();
+  exchange.size = group.size();
+  exchange.bytes = allocation.bytes;
+  exchange.deadline = group.options().deadline;
+  exchange.check = [&] { group.require_alive(everybody(group)); };
+  exchange.before_create = [&] { require_memory(exchange.bytes, what); };
+  exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
+    const auto [begin, end] = allocation.reserve;
+    if (end > begin) {
+      segment->reserve(begin, end - begin);
+    }
+  };
+  return within_group(group, [&] { return group.meeting().hold(exchange); });
+}
+
 }  // namespace
 
 std::shared_ptr<Communicator> form_group(const Formation& formation) {
@@ -102,35 +142,32 @@ std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
 
 std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
                                                  std::string_view name) {
-  const std::string what = "symmetric memory '" + std::string(name) + "'";
-  if (bytes < 0) {
-    throw UsageError(what + ": expected a size of at least 0 bytes, got " + std::to_string(bytes));
-  }
-  Fingerprint fingerprint;
-  fingerprint.kind = Kind::allocate_symmetric;
-  fingerprint.set_name(name);
-  fingerprint.add({0, 0, bytes, Dtype::u8});
-  group.issue(std::make_shared<Meet>(fingerprint)).wait();
-
   const std::int64_t stride = SharedMemory::stride(bytes);
-  Exchange exchange;
-  exchange.key = key_of(group);
-  exchange.what = what;
-  exchange.rank = group.rank();
-  exchange.size = group.size();
-  exchange.bytes = stride * group.size();
-  exchange.deadline = group.options().deadline;
-  exchange.check = [&] { group.require_alive(everybody(group)); };
-  exchange.before_create = [&] { require_memory(exchange.bytes, what); };
-  exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
-    segment->reserve(group.rank() * stride, stride);
-  };
-  const auto segment = within_group(group, [&] { return group.meeting().hold(exchange); });
+  const auto segment =
+      share_segment(group, {.kind = Kind::allocate_symmetric,
+                            .name = name,
+                            .what = "symmetric memory",
+                            .asked = bytes,
+                            .bytes = stride * group.size(),
+                            .reserve = {group.rank() * stride, (group.rank() + 1) * stride}});
   segment->populate();
   return std::make_shared<SharedMemory>(
       SharedMemory::Description{group.group_id(), group.next_allocation(), group.rank(), bytes,
                                 std::string(name)},
       segment);
+}
+
+std::shared_ptr<HostCopy> allocate_host(Communicator& group, std::int64_t bytes,
+                                        std::string_view name) {
+  const std::int64_t whole = SharedMemory::stride(bytes);
+  const auto segment =
+      share_segment(group, {.kind = Kind::allocate_host,
+                            .name = name,
+                            .what = "host memory",
+                            .asked = bytes,
+                            .bytes = whole,
+                            .reserve = HostCopy::touched_by(group.rank(), group.size(), whole)});
+  return std::make_shared<HostCopy>(segment, bytes);
 }
 
 std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "comm/host_memory.h"
 #include "comm/shared_memory.h"
 
 #include <memory>
@@ -30,6 +31,8 @@ std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
 // Collective over the group (see Group).
 std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
                                                  std::string_view name);
+std::shared_ptr<HostCopy> allocate_host(Communicator& group, std::int64_t bytes,
+                                        std::string_view name);
 std::shared_ptr<Communicator> split(Communicator& group, int color, int key);
 
 }  // namespace lockstep::comm

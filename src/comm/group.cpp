@@ -108,6 +108,10 @@ SymmetricMemory Group::allocate_symmetric(std::int64_t bytes, std::string_view n
   return SymmetricMemory(comm::allocate_symmetric(*communicator_, bytes, name));
 }
 
+HostMemory Group::allocate_host(std::int64_t bytes, std::string_view name) {
+  return HostMemory(comm::allocate_host(*communicator_, bytes, name));
+}
+
 Work Group::all_reduce(Span data, const ReduceOptions& options) {
   comm::require_plain(Kind::all_reduce, data);
   comm::require_no_callback(Kind::all_reduce, options);
