@@ -4,6 +4,7 @@
 #include "checkpoint/mapped_file.h"
 #include "checkpoint/pending_file.h"
 #include "data/byte_tokenizer.h"
+#include "data/tokenizer.h"
 #include "lockstep/error.h"
 #include "machine/command_line.h"
 #include "machine/cores.h"
@@ -83,10 +84,11 @@ class Run {
   Run(const Options& options, Group& world)
       : options_(options),
         threads_(choose_threads(options, world.size())),
+        tokenizer_(data::open_tokenizer(options.tokenizer_spec())),
         memory_(measure_baseline(options)),
         records_(std::move(*world.split(0, world.rank()))),
         console_(world.rank() == 0 ? std::optional<Console>(stdout) : std::nullopt),
-        trainer_(options_, world, tokenising_shown()),
+        trainer_(options_, world, tokenising_shown(), tokenizer_),
         origin_{.model = options.model,
                 .sequence = options.sequence,
                 .configuration =
@@ -99,7 +101,9 @@ class Run {
                     ? TraceWindow{}
                     : trace_window(checkpoints_.first_step(), checkpoints_.last_step()),
                 trainer_.parallel()),
-        folder_(world.rank() == 0 ? std::optional<RunFolder>(options) : std::nullopt) {}
+        folder_(world.rank() == 0
+                    ? std::optional<RunFolder>(std::in_place, options, checkpoints_.first_step())
+                    : std::nullopt) {}
 
   void train() {
     show_header();
@@ -341,6 +345,8 @@ class Run {
 
   Options options_;
   int threads_;
+  std::shared_ptr<const data::Tokenizer>
+      tokenizer_;  // its tables are no part of the model's memory
   MemoryWatch memory_;
   Group records_;                   // what is not the engine's goes here
   std::optional<Console> console_;  // of rank 0, as is the folder

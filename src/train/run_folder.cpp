@@ -56,6 +56,21 @@ std::vector<Scalar> scalars_of(const nlohmann::ordered_json& line) {
   return scalars;
 }
 
+// The whole lines of an earlier run about what happened before `first_step`: its steps, and what
+// was evaluated then.
+std::string lines_before(const std::string& path, std::int64_t first_step) {
+  std::ifstream earlier(path);
+  std::string kept;
+  for (std::string line; first_step > 0 && std::getline(earlier, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) {
+      const bool evaluates = json.contains("eval/loss");
+      kept += json["step"] < first_step + (evaluates ? 1 : 0) ? line + "\n" : "";
+    }
+  }
+  return kept;
+}
+
 std::string make_folder(std::string path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -85,12 +100,13 @@ RunFolder::Lock::~Lock() {
   }
 }
 
-RunFolder::RunFolder(const Options& options)
+RunFolder::RunFolder(const Options& options, std::int64_t first_step)
     : path_(make_folder(options.run_directory.empty() ? default_folder(options)
                                                       : options.run_directory)),
       lock_(path_) {
   checkpoint::write_text(file("config.toml"), to_toml(options));
-  metrics_.open(file("metrics.jsonl"), std::ios::trunc);
+  checkpoint::write_text(file("metrics.jsonl"), lines_before(file("metrics.jsonl"), first_step));
+  metrics_.open(file("metrics.jsonl"), std::ios::app);
   if (!metrics_) {
     throw SystemError(file("metrics.jsonl") + ": can't be opened: " + std::strerror(errno));
   }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -18,13 +19,14 @@ namespace lockstep::train {
 class RunFolder {
  public:
   // Creates the folder options.run_directory, or runs/<date>-<time>-<model>-<stage> when that is
-  // empty, and writes config.toml. Throws SystemError naming what can't be made, UsageError when
+  // empty, and writes config.toml. A run that goes on from `first_step` keeps what metrics.jsonl
+  // has of the steps before it. Throws SystemError naming what can't be made, UsageError when
   // another run is writing to the folder; it is this run's for as long as this object lives.
-  explicit RunFolder(const Options& options);
+  explicit RunFolder(const Options& options, std::int64_t first_step = 0);
 
   const std::string& path() const { return path_; }
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-  // Appends one line to metrics.jsonl, which begins empty; a reader sees whole lines. The
+  // Appends one line to metrics.jsonl; a reader sees whole lines. The
   // documented tags among its members go to TensorBoard's file too, at line["step"]. Throws
   // SystemError.
   void add_metrics(const nlohmann::ordered_json& line);

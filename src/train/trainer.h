@@ -45,8 +45,9 @@ using OnTokenising = std::function<void(std::int64_t done_bytes, std::int64_t to
 class Trainer {
  public:
   // `world` must outlive the Trainer and is the engine's alone meanwhile. Throws UsageError for
-  // data or a model that can't be trained as asked.
-  Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising = {});
+  // data or a model that can't be trained as asked. `tokenizer`: of the options, if it is open.
+  Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising = {},
+          std::shared_ptr<const data::Tokenizer> tokenizer = nullptr);
 
   // Runs the next step.
   StepResult step(const OnMoment& on_moment = {});

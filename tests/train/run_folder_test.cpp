@@ -35,6 +35,20 @@ TEST(RunFolder, StartsMetricsAfresh) {
   EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")), "");
 }
 
+TEST(RunFolder, KeepsTheMetricsOfStepsBeforeTheOneItGoesOnFrom) {
+  const TemporaryFolder folder;
+  Options options;
+  options.run_directory = folder.path();
+  const std::string before = "{\"step\":0}\n{\"step\":1}\n{\"step\":2,\"eval/loss\":1.5}\n";
+  folder.write("metrics.jsonl",
+               before + "{\"step\":2}\n{\"step\":3,\"eval/loss\":1.4}\nno JSON\n{\"step\":1");
+  RunFolder run(options, 2);
+  EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")), before);
+  run.add_metrics({{"step", 2}, {"train/loss", 0.5}});
+  EXPECT_EQ(test::contents_of(run.file("metrics.jsonl")),
+            before + "{\"step\":2,\"train/loss\":0.5}\n");
+}
+
 TEST(RunFolder, BelongsToOneRunAtATime) {
   const TemporaryFolder folder;
   Options options;
