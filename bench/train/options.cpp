@@ -25,7 +25,7 @@ cli::Command syntax() {
                     {"--precision", "NAME", "f32 or bf16 (f32)"},
                     {"--micro-batch", "N", "Sequences of a rank's step (1)"},
                     {"--seq", "N", "Tokens of a sequence (128)"},
-                    {"--stages", "LIST", "Of apart, ddp, zero1, zero2 (apart,ddp)"},
+                    {"--stages", "LIST", "Of apart, ddp, zero1, zero2, zero3 (apart,ddp)"},
                     {"--pairs", "N", "Rounds of launches (5)"},
                     {"--steps", "N", "Steps of a launch, the first one not counted (6)"},
                     {"--peers", "",
@@ -38,11 +38,11 @@ cli::Command syntax() {
 }
 
 std::vector<std::string> stages_of(const cli::CommandLine& line) {
-  constexpr std::array kBuilt{"apart", "ddp", "zero1", "zero2"};
+  constexpr std::array kBuilt{"apart", "ddp", "zero1", "zero2", "zero3"};
   std::vector<std::string> stages = list_value(line, "--stages", "apart,ddp");
   for (const std::string& stage : stages) {
     if (std::ranges::find(kBuilt, stage) == kBuilt.end()) {
-      throw UsageError("--stages " + stage + ": use some of apart, ddp, zero1, zero2");
+      throw UsageError("--stages " + stage + ": use some of apart, ddp, zero1, zero2, zero3");
     }
   }
   return stages;

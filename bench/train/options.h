@@ -18,12 +18,13 @@ struct TrainQuestion {
   int threads = 1;  // of each rank
   std::string model = "gpt2-124m";
   std::string precision = "f32";
-  std::int64_t micro_batch = 1;                     // sequences
-  std::int64_t sequence = 128;                      // tokens
-  std::vector<std::string> stages{"apart", "ddp"};  // of apart, ddp, zero1, zero2 and PyTorch's
-  std::int64_t rounds = 5;                          // each launches every stage once
-  std::int64_t steps = 6;                           // of a launch; the first one is not counted
-  std::string python;                               // the interpreter that has torch
+  std::int64_t micro_batch = 1;  // sequences
+  std::int64_t sequence = 128;   // tokens
+  std::vector<std::string> stages{"apart",
+                                  "ddp"};  // of apart, ddp, zero1, zero2, zero3 and PyTorch's
+  std::int64_t rounds = 5;                 // each launches every stage once
+  std::int64_t steps = 6;                  // of a launch; the first one is not counted
+  std::string python;                      // the interpreter that has torch
 };
 
 struct TrainBenchOptions {

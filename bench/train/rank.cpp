@@ -50,7 +50,7 @@ bool trains_apart(const RankOptions& options) { return options.stage == "apart";
 Stage stage_of(const RankOptions& options) {
   const auto stage = trains_apart(options) ? Stage::single : stage_named(options.stage);
   if (!stage) {
-    throw UsageError("--stage " + options.stage + ": expected apart, ddp, zero1 or zero2");
+    throw UsageError("--stage " + options.stage + ": expected apart, ddp, zero1, zero2 or zero3");
   }
   return *stage;
 }

@@ -70,7 +70,7 @@ struct Precision {
 // Precision.
 enum class BufferPolicy : std::uint8_t { broadcast, average };
 
-// Where zero2 adds up several micro-batches of a step:
+// Where zero2 and zero3 add up several micro-batches of a step:
 //   shard  each is reduced across the ranks into the shards at once: k times the traffic, a P-th of
 //          the memory; micro-batch j of rank r is then leaf j·P + r
 //   full   on every rank first, as in the other stages and under no_sync()
@@ -81,6 +81,7 @@ struct ParallelOptions {
   Precision precision = {};
   BufferPolicy buffers = BufferPolicy::broadcast;
   AccumulateIn accumulate_in = AccumulateIn::shard;
+  std::int64_t unit_blocks = 1;  // zero3: so many Units (unit.h) in a row travel as one
   double bucket_mb = 25.0;  // 1 MB = 1e6 bytes of gradient; the first bucket is smaller; 0: one
                             // collective per parameter
   bool overlap = true;      // off: collectives start when backward has ended
@@ -169,8 +170,8 @@ class Parallel {
   // After the synchronising backward p.grad() is a view of the mean gradient (an fp32 one with bf16
   // parameters and k > 1, holding bf16 values); undefined for parameters unused on every rank. In
   // zero1 only the elements of this rank's shard hold the mean, the others this rank's own sums; in
-  // zero2 .grad is undefined. So there another backward before the step, which would add to it, is
-  // an error outside no_sync() and micro_steps().
+  // zero2 and zero3 .grad is undefined. So there another backward before the step, which would add
+  // to it, is an error outside no_sync() and micro_steps().
 
   // The same by parameter, in every stage, after the exchange and before the step. Throws
   // UsageError at other times and for an unknown name; without a gradient on any rank `values` is
@@ -204,11 +205,12 @@ class Parallel {
   double mean_loss(std::span<const double> sums, std::int64_t total_weight);
 
   // The fp32 value of a parameter (the master copy where there is one): a view, not to be written.
-  // Under zero1 and zero2 with 16-bit parameters collective, and a copy: every rank keeps a part of
+  // In the sharded stages with 16-bit parameters collective, and a copy: every rank keeps a part of
   // the masters.
   torch::Tensor full_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
-  // rank with the same values. Throws UsageError for an unknown name or another shape.
+  // rank with the same values; in zero3 collective. Throws UsageError for an unknown name or
+  // another shape.
   void set_parameter(const std::string& name, const torch::Tensor& values);
 
   // Steps taken or skipped; with the seed and the leaf it decides dropout.

@@ -9,7 +9,8 @@
 // With k > 1 a 16-bit gradient is held and sent as an fp32 sum (4 bytes), and a reproducible run
 // holds log2(k) partial sums of it. Everything lies in flat parameters, whose padding is counted.
 // zero1 divides the optimizer's bytes by P: 8 + 8/P and 4 + 12/P. zero2 the gradients' too: 4 +
-// 12/P and 2 + 14/P, and has two buckets in flight beside.
+// 12/P and 2 + 14/P, and has two buckets in flight beside. zero3 on one host the parameters' too,
+// of which the host has one copy: 16/P.
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -26,6 +27,7 @@ struct Parameter {
   std::int64_t elements = 0;
   Dtype dtype = Dtype::f32;  // what it is held as (its gradient too): a float
   bool trainable = true;     // a frozen one costs its own bytes only
+  std::size_t unit = 0;      // zero3: the unit it belongs to, from 1; 0: none
 };
 
 // How it is trained.
@@ -34,7 +36,8 @@ struct Training {
   int ranks = 1;
   std::int64_t micro_batches = 1;   // k: of one rank in one step
   bool reproducible = false;        // needs powers of two for ranks and micro_batches
-  bool accumulate_in_shard = true;  // zero2: as AccumulateIn::shard in parallel.h
+  bool accumulate_in_shard = true;  // zero2, zero3: as AccumulateIn::shard in parallel.h
+  std::int64_t unit_blocks = 1;     // zero3: units in a row that travel as one
   double bucket_mb = 25;            // 1 MB = 1e6 bytes; 0: one collective per parameter
   int optimizer_vectors = 2;  // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
 };

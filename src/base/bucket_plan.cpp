@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 namespace lockstep {
 
@@ -25,6 +27,22 @@ std::vector<std::vector<std::size_t>> plan_buckets(std::span<const std::int64_t>
     buckets.back().push_back(i);
     held += member_bytes[i];
     open = sizes.bytes > 0;
+  }
+  return buckets;
+}
+
+std::vector<std::vector<std::size_t>> plan_units(std::span<const std::size_t> unit_of_member,
+                                                 std::int64_t blocks) {
+  LOCKSTEP_INVARIANT(blocks, >=, 1);
+  std::map<std::size_t, std::vector<std::size_t>, std::greater<>> by_bucket;  // the root's is 0
+  for (std::size_t member = unit_of_member.size(); member-- > 0;) {
+    const std::size_t unit = unit_of_member[member];
+    const std::size_t bucket = unit == 0 ? 0 : 1 + (unit - 1) / static_cast<std::size_t>(blocks);
+    by_bucket[bucket].push_back(member);
+  }
+  std::vector<std::vector<std::size_t>> buckets;
+  for (auto& [bucket, members] : by_bucket) {
+    buckets.push_back(std::move(members));
   }
   return buckets;
 }

@@ -13,9 +13,9 @@ namespace {
 
 void refuse_unbuilt(Stage stage, const Group& group) {
   if (stage != Stage::single && stage != Stage::ddp && stage != Stage::zero1 &&
-      stage != Stage::zero2) {
+      stage != Stage::zero2 && stage != Stage::zero3) {
     throw UsageError("stage " + std::string(name_of(stage)) +
-                     " is not built yet; use Stage::ddp, Stage::zero1 or Stage::zero2");
+                     " is not built yet; use Stage::ddp, zero1, zero2 or zero3");
   }
   if (stage == Stage::single && group.size() > 1) {
     throw UsageError("stage single trains on one rank, but the group has " +
@@ -31,6 +31,7 @@ std::unique_ptr<Exchange> make_exchange(Stage stage, Device& device, Group& grou
     case Stage::zero1:
       return make_zero1_exchange(device, group, exposed);
     case Stage::zero2:
+    case Stage::zero3:  // differs in where the parameters lie
       return make_zero2_exchange(device, group, exposed);
     default:
       return make_ddp_exchange(device, group, exposed);
@@ -71,7 +72,7 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
                      std::to_string(group.size()));
   }
   exchange_ = make_exchange(options_.stage, *device_, group_, exposed_);
-  if (sharded()) {
+  if (sharded() && options_.stage != Stage::zero3) {
     updated_values_.emplace(*device_, group_, exposed_);
   }
   make_collector();
@@ -133,8 +134,8 @@ MicroStep Engine::next_micro_step(MicroStep previous, std::int64_t k) {
 }
 
 bool Engine::across_first(std::int64_t k) const {
-  return options_.stage == Stage::zero2 &&
-         (k == 1 || options_.accumulate_in == AccumulateIn::shard);
+  const bool in_shards = options_.stage == Stage::zero2 || options_.stage == Stage::zero3;
+  return in_shards && (k == 1 || options_.accumulate_in == AccumulateIn::shard);
 }
 
 // Local first a rank's leaves are a run; across first each micro-batch's leaves are one.
@@ -409,8 +410,12 @@ void Engine::end_update() {
   updated(model_.parts().size());
   if (updated_values_) {
     updated_values_->finish();
-    record_.exposed_ms += exposed_.take_ms();
+  } else if (options_.stage == Stage::zero3) {
+    const auto running = exposed_.run();
+    device_->host_follows_compute();
+    group_.barrier({.name = "updated parameters"});
   }
+  record_.exposed_ms += exposed_.take_ms();
 }
 
 bool Engine::may_step() const { return gradient_->decision().all_finite; }

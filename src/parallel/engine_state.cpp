@@ -66,6 +66,9 @@ void Engine::set_parameter(const std::string& name, const torch::Tensor& values)
   const torch::NoGradGuard no_grad;
   device_->host_follows_compute();
   model_.set_full_precision(name, values, *device_);
+  if (options_.stage == Stage::zero3) {
+    group_.barrier({.name = "set " + name});
+  }
 }
 
 void Engine::resume_at(std::int64_t steps) {

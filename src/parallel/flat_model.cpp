@@ -2,6 +2,7 @@
 
 #include "base/bucket_plan.h"
 #include "parallel/parameters.h"
+#include "parallel/units.h"
 
 #include <algorithm>
 #include <map>
@@ -63,14 +64,26 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
   number_trained();
 }
 
-std::vector<std::vector<NamedParameter>> FlatModel::plan(std::vector<NamedParameter> parameters,
-                                                         const ParallelOptions& options) {
+std::vector<std::vector<std::size_t>> FlatModel::members_of_buckets(
+    const std::vector<NamedParameter>& parameters, const ParallelOptions& options) const {
+  if (options.stage == Stage::zero3) {
+    std::vector<at::Tensor> tensors;
+    for (const NamedParameter& parameter : parameters) {
+      tensors.push_back(parameter.tensor);
+    }
+    return plan_units(units_of(*module_, tensors), options.unit_blocks);
+  }
   std::vector<std::int64_t> bytes;
   for (const NamedParameter& parameter : parameters) {
     bytes.push_back(parameter.tensor.numel() * size_of(dtype_of(parameter.held_as)));
   }
+  return plan_buckets(bytes, bucket_sizes_of(options.bucket_mb));
+}
+
+std::vector<std::vector<NamedParameter>> FlatModel::plan(std::vector<NamedParameter> parameters,
+                                                         const ParallelOptions& options) {
   std::vector<std::vector<NamedParameter>> parts;
-  for (const auto& members : plan_buckets(bytes, bucket_sizes_of(options.bucket_mb))) {
+  for (const auto& members : members_of_buckets(parameters, options)) {
     std::map<Dtype, std::vector<NamedParameter>> by_dtype;
     std::vector<NamedParameter> all;
     for (const std::size_t i : members) {
@@ -87,8 +100,8 @@ std::vector<std::vector<NamedParameter>> FlatModel::plan(std::vector<NamedParame
   return parts;
 }
 
-// Updated shards are written into each rank's values where those lie, so that forward reads them
-// without a copy.
+// Updated shards are written where forward reads the values, without a copy: into each rank's own,
+// or (zero3) into the one that all ranks of the host read.
 std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParameter>>& parts,
                                       Stage stage, Group& group) {
   std::vector<Spread> spreads(parts.size(), Spread{.ranks = group.size()});
@@ -102,12 +115,20 @@ std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParamet
     bytes += FlatParameter::layout_of(members, group.size()).size() *
              size_of(dtype_of(members.at(0).held_as));
   }
-  const SymmetricMemory memory = group.allocate_symmetric(bytes, "parameters");
+  const bool one_copy = stage == Stage::zero3;
+  const HostMemory host = one_copy ? group.allocate_host(bytes, "parameters") : HostMemory();
+  const SymmetricMemory memory =
+      one_copy ? SymmetricMemory() : group.allocate_symmetric(bytes, "parameters");
   for (std::size_t i = 0; i < parts.size(); ++i) {
     spreads[i].shard = group.rank();
-    spreads[i].values =
-        memory.span(offsets[i], FlatParameter::layout_of(parts[i], group.size()).size(),
-                    dtype_of(parts[i].at(0).held_as));
+    if (one_copy) {
+      spreads[i].host_values = host;
+      spreads[i].host_offset = offsets[i];
+    } else {
+      spreads[i].values =
+          memory.span(offsets[i], FlatParameter::layout_of(parts[i], group.size()).size(),
+                      dtype_of(parts[i].at(0).held_as));
+    }
   }
   return spreads;
 }
@@ -127,6 +148,26 @@ void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts, Stage sta
       places_.push_back({parts_.size() - 1, i});
     }
   }
+  if (stage == Stage::zero3) {
+    guard_writes(stage);
+    group.barrier({.name = "initial values are written"});
+  }
+}
+
+// A program that writes to a parameter, as it may elsewhere, gets a line instead of a bare fault.
+void FlatModel::guard_writes(Stage stage) {
+  std::vector<WriteGuard::Entry> entries;
+  for (const FlatParameter* part : parts_) {
+    for (std::size_t i = 0; i < part->members(); ++i) {
+      const std::span<const std::byte> bytes = part->bytes_of(i);
+      entries.push_back({bytes.data(), bytes.data() + bytes.size(),
+                         "lockstep: parameter '" + part->member(i).name + "' was written to: in " +
+                             std::string(name_of(stage)) +
+                             " the ranks of a host share one copy, for reading; use "
+                             "Parallel::set_parameter()\n"});
+    }
+  }
+  guard_ = std::make_unique<WriteGuard>(std::move(entries));
 }
 
 void FlatModel::number_trained() {

@@ -7,6 +7,7 @@
 #include "parallel/collector.h"
 #include "parallel/device.h"
 #include "parallel/flat_parameter.h"
+#include "parallel/write_guard.h"
 
 #include <torch/torch.h>
 
@@ -57,6 +58,8 @@ class FlatModel {
   std::int64_t master_bytes() const;
 
  private:
+  std::vector<std::vector<std::size_t>> members_of_buckets(
+      const std::vector<NamedParameter>& parameters, const ParallelOptions& options) const;
   // The members of each further flat parameter, and the buckets that they form.
   std::vector<std::vector<NamedParameter>> plan(std::vector<NamedParameter> parameters,
                                                 const ParallelOptions& options);
@@ -65,11 +68,13 @@ class FlatModel {
               Device& device);
   static std::vector<Spread> spread(const std::vector<std::vector<NamedParameter>>& parts,
                                     Stage stage, Group& group);
+  void guard_writes(Stage stage);
   void number_trained();
   at::Tensor parameter(const std::string& name) const;
 
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<std::unique_ptr<FlatParameter>> owned_;
+  std::unique_ptr<WriteGuard> guard_;  // where the values are for reading
   std::vector<FlatParameter*> parts_;
   std::vector<Bucket> buckets_;
   std::vector<at::Tensor> tensors_;

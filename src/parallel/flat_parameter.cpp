@@ -34,11 +34,12 @@ FlatParameter::FlatParameter(Device& device, std::vector<NamedParameter> members
       spread_(spread),
       layout_(layout_of(members_, spread.ranks)) {
   const torch::NoGradGuard no_grad;
-  at::Tensor& initial = has_master() ? master_ : flat_;
-  initial = has_master() ? flat_tensor(device, layout_.size(), Dtype::f32) : values_memory(device);
+  initial_ = has_master()     ? flat_tensor(device, layout_.size(), Dtype::f32)
+             : in_host_copy() ? flat_tensor(device, layout_.size(), dtype_)
+                              : values_memory(device);
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Range range = layout_.member(i);
-    initial.narrow(0, range.begin, range.size()).copy_(members_[i].tensor.reshape({-1}));
+    initial_.narrow(0, range.begin, range.size()).copy_(members_[i].tensor.reshape({-1}));
   }
 }
 
@@ -53,27 +54,47 @@ at::Tensor FlatParameter::values_memory(Device& device) const {
 }
 
 Span FlatParameter::initial_values() {
-  const at::Tensor& initial = has_master() ? master_ : flat_;
-  return {initial.mutable_data_ptr(), layout_.size(), has_master() ? Dtype::f32 : dtype_};
+  return {initial_.mutable_data_ptr(), layout_.size(), has_master() ? Dtype::f32 : dtype_};
 }
 
 void FlatParameter::attach_members(Device& device) {
   const torch::NoGradGuard no_grad;
-  if (has_master()) {
-    flat_ = values_memory(device);
-    device.convert({flat_.mutable_data_ptr(), dtype_}, master_);
-    device.host_follows_compute();
-  }
+  attach_values(device);
+  device.host_follows_compute();
   if (sharded_master()) {
-    const at::Tensor all = master_;
     master_ = flat_tensor(device, kept().size(), Dtype::f32);
-    master_.copy_(all.narrow(0, kept().begin, kept().size()));
+    master_.copy_(initial_.narrow(0, kept().begin, kept().size()));
+  } else if (has_master()) {
+    master_ = initial_;
   }
+  initial_.reset();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Range range = layout_.member(i);
     at::Tensor& tensor = members_[i].tensor;
     tensor.set_data(flat_.narrow(0, range.begin, range.size()).view(tensor.sizes()));
   }
+}
+
+void FlatParameter::attach_values(Device& device) {
+  if (in_host_copy()) {
+    const auto at = [this](const std::byte* address, std::int64_t element, std::int64_t count) {
+      void* const data =
+          const_cast<std::byte*>(address) + spread_.host_offset + element * size_of(dtype_);
+      return torch::from_blob(
+          data, {count}, [keep = spread_.host_values](void*) {}, torch_dtype(dtype_));
+    };
+    flat_ = at(spread_.host_values.readable(), 0, layout_.size());
+    own_ = at(spread_.host_values.writable(), kept().begin, kept().size());
+    device.convert({own_.mutable_data_ptr(), dtype_},
+                   initial_.narrow(0, kept().begin, kept().size()));
+    return;
+  }
+  flat_ = initial_;
+  if (has_master()) {
+    flat_ = values_memory(device);
+    device.convert({flat_.mutable_data_ptr(), dtype_}, initial_);
+  }
+  own_ = flat_.narrow(0, kept().begin, kept().size());
 }
 
 Range FlatParameter::kept() const {
@@ -86,12 +107,14 @@ Range FlatParameter::kept(std::size_t i) const {
   return both.empty() ? Range{} : Range{both.begin - member.begin, both.end - member.begin};
 }
 
-optim::Vector FlatParameter::values_at(std::int64_t element) const {
-  return {static_cast<std::byte*>(flat_.mutable_data_ptr()) + element * size_of(dtype_), dtype_};
+std::int64_t FlatParameter::kept_offset(std::size_t i) const {
+  const Range range = kept(i);
+  return range.empty() ? 0 : layout_.member(i).begin + range.begin - kept().begin;
 }
 
 optim::Vector FlatParameter::values(std::size_t i) const {
-  return values_at(layout_.member(i).begin + kept(i).begin);
+  auto* bytes = static_cast<std::byte*>(own_.mutable_data_ptr());
+  return {bytes + kept_offset(i) * size_of(dtype_), dtype_};
 }
 
 float* FlatParameter::master(std::size_t i) const {
@@ -99,10 +122,14 @@ float* FlatParameter::master(std::size_t i) const {
 }
 
 at::Tensor FlatParameter::kept_full_precision(std::size_t i) const {
-  const Range range = kept(i);
-  const std::int64_t begin = layout_.member(i).begin + range.begin;
-  return has_master() ? master_.narrow(0, range.empty() ? 0 : begin - kept().begin, range.size())
-                      : flat_.narrow(0, begin, range.size());
+  return (has_master() ? master_ : own_).narrow(0, kept_offset(i), kept(i).size());
+}
+
+std::span<const std::byte> FlatParameter::bytes_of(std::size_t i) const {
+  const Range range = layout_.member(i);
+  const auto* bytes = static_cast<const std::byte*>(flat_.const_data_ptr());
+  return {bytes + range.begin * size_of(dtype_),
+          static_cast<std::size_t>(range.size() * size_of(dtype_))};
 }
 
 void FlatParameter::round_master(Device& device, std::size_t i) const {
@@ -146,9 +173,15 @@ void FlatParameter::set_full_precision(std::size_t i, const at::Tensor& values, 
   const bool is_double = dtype_ == Dtype::f64;
   const at::Tensor full =
       values.detach().to(is_double ? torch::kFloat64 : torch::kFloat32).contiguous().view({-1});
-  device.convert(values_at(layout_.member(i).begin), full);
-  if (has_master() && !kept(i).empty()) {
-    kept_full_precision(i).copy_(full.narrow(0, kept(i).begin, kept(i).size()));
+  const at::Tensor mine = full.narrow(0, kept(i).begin, kept(i).size());
+  if (in_host_copy()) {
+    device.convert(this->values(i), mine);
+  } else {
+    const optim::Vector all{const_cast<std::byte*>(bytes_of(i).data()), dtype_};
+    device.convert(all, full);
+  }
+  if (has_master()) {
+    kept_full_precision(i).copy_(mine);
   }
   device.host_follows_compute();
   members_.at(i).tensor.unsafeGetTensorImpl()->bump_version();

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct Spread {
   int ranks = 1;                  // that its layout has shards for
   std::optional<int> shard = {};  // this rank's number where it keeps only its shard
   SymmetricSpan values = {};      // where the values lie; without memory: in the device's own
+  // Or where the host's one copy of them lies, from which byte on: read in place by all ranks, each
+  // of which writes its shard.
+  HostMemory host_values = {};
+  std::int64_t host_offset = 0;
 };
 
 class FlatParameter {
@@ -48,7 +53,8 @@ class FlatParameter {
   // The values as they were initialised, for the broadcast at start: f32 or f64, the padding
   // included.
   Span initial_values();
-  // Rounds them into the dtype members are held in and points the members at the result.
+  // Rounds them into the dtype members are held in and points the members at the result. With one
+  // copy on the host it is complete when all ranks have done so.
   void attach_members(Device& device);
 
   Dtype dtype() const { return dtype_; }
@@ -62,6 +68,8 @@ class FlatParameter {
   // What this rank keeps and updates: of the flat parameter, and of member i (in its elements).
   Range kept() const;
   Range kept(std::size_t i) const;
+  // Where kept(i) begins among the kept elements of all members.
+  std::int64_t kept_offset(std::size_t i) const;
   // The member's kept elements: as held, and in full precision (the fp32 master, where there is
   // one), [kept(i).size()].
   optim::Vector values(std::size_t i) const;
@@ -76,9 +84,12 @@ class FlatParameter {
   // Collective where it is sharded: all elements of a member, 1-D, of which each rank has `kept`.
   at::Tensor gather(std::size_t i, const at::Tensor& kept, Group& group) const;
   bool sharded_master() const { return has_master() && spread_.shard.has_value(); }
-  // Sets a member in full precision, and what is held to its rounding; a graph that was kept over
-  // this is LibTorch's error.
+  // Sets a member in full precision, and what is held to its rounding (of one copy on the host this
+  // rank's shard); a graph that was kept over this is LibTorch's error.
   void set_full_precision(std::size_t i, const at::Tensor& values, Device& device);
+  // A member's values, as all ranks read them.
+  std::span<const std::byte> bytes_of(std::size_t i) const;
+  bool in_host_copy() const { return spread_.host_values.bytes() > 0; }
   // Which member this tensor is, if any.
   std::optional<std::size_t> find(const at::Tensor& tensor) const;
 
@@ -88,23 +99,27 @@ class FlatParameter {
   // Throws UsageError naming a half parameter, which no optimizer takes.
   void check_updatable() const;
 
-  std::int64_t parameter_bytes() const { return layout_.size() * size_of(dtype_); }
+  // One copy on the host counts once over all ranks.
+  std::int64_t parameter_bytes() const {
+    return (in_host_copy() ? kept().size() : layout_.size()) * size_of(dtype_);
+  }
   std::int64_t master_bytes() const {
     return has_master() ? kept().size() * size_of(Dtype::f32) : 0;
   }
 
  private:
   bool has_master() const { return dtype_ == Dtype::bf16 || dtype_ == Dtype::f16; }
+  void attach_values(Device& device);
   at::Tensor values_memory(Device& device) const;
-  optim::Vector values_at(std::int64_t element) const;
 
   std::vector<NamedParameter> members_;
   Dtype dtype_;
   Spread spread_;
   FlatLayout layout_;
-  at::Tensor flat_;    // [layout.size()] of dtype
-  at::Tensor master_;  // [kept().size()] f32 with a 16-bit dtype, else undefined; until
-                       // attach_members() all of it
+  at::Tensor initial_;  // [layout.size()] in full precision, until attach_members()
+  at::Tensor flat_;     // [layout.size()] of dtype: what members are views of
+  at::Tensor own_;      // [kept().size()] of dtype: the kept elements of it, to be written
+  at::Tensor master_;   // [kept().size()] f32 with a 16-bit dtype, else undefined
 };
 
 // A 1-D tensor over device memory that it owns.

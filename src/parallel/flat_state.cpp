@@ -29,9 +29,7 @@ void FlatState::follow() {
 at::Tensor FlatState::view(std::size_t parameter, std::size_t slot) const {
   const auto [part, member] = engine_.place(parameter);
   const FlatParameter& flat = *engine_.parts()[part];
-  const Range kept = flat.kept(member);
-  const std::int64_t begin = flat.layout().member(member).begin + kept.begin - flat.kept().begin;
-  return flats_.at(slot).at(part).narrow(0, kept.empty() ? 0 : begin, kept.size());
+  return flats_.at(slot).at(part).narrow(0, flat.kept_offset(member), flat.kept(member).size());
 }
 
 std::size_t FlatState::number_of(const std::string& name) const {

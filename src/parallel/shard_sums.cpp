@@ -23,9 +23,7 @@ optim::Vector ShardSums::at(std::size_t part, std::int64_t element) const {
 
 at::Tensor ShardSums::kept(std::size_t part, std::size_t member) const {
   const FlatParameter& flat = *parts_.at(part);
-  const Range range = flat.kept(member);
-  const std::int64_t begin = flat.layout().member(member).begin + range.begin - flat.kept().begin;
-  return sums_.at(part).narrow(0, range.empty() ? 0 : begin, range.size());
+  return sums_.at(part).narrow(0, flat.kept_offset(member), flat.kept(member).size());
 }
 
 void ShardSums::add(std::size_t part, std::int64_t element, std::int64_t count, const void* values,

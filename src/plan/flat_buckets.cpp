@@ -22,10 +22,10 @@ void check_powers_of_two(const Training& training) {
 }
 
 void check(const Training& training) {
-  constexpr std::array kBuilt{Stage::single, Stage::ddp, Stage::zero1, Stage::zero2};
+  constexpr std::array kBuilt{Stage::single, Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3};
   if (std::ranges::find(kBuilt, training.stage) == kBuilt.end()) {
     throw UsageError("stage " + std::string(name_of(training.stage)) +
-                     " is not built yet; plan with single, ddp, zero1 or zero2");
+                     " is not built yet; plan with single, ddp, zero1, zero2 or zero3");
   }
   if (training.ranks < 1 || training.micro_batches < 1) {
     throw UsageError("a plan needs at least 1 rank and 1 micro-batch, got " +
@@ -35,6 +35,10 @@ void check(const Training& training) {
   if (training.stage == Stage::single && training.ranks != 1) {
     throw UsageError("stage single trains on one rank, got " + std::to_string(training.ranks) +
                      "; plan with ddp");
+  }
+  if (training.unit_blocks < 1) {
+    throw UsageError("unit_blocks: expected at least 1, got " +
+                     std::to_string(training.unit_blocks));
   }
   if (!(training.bucket_mb >= 0)) {
     throw UsageError("bucket_mb: expected 0 or more, got " + std::to_string(training.bucket_mb));
@@ -62,15 +66,20 @@ FlatBuckets flat_buckets(std::span<const Parameter> parameters, const Training& 
   check(training);
   std::vector<Parameter> trainable;
   std::vector<std::int64_t> bytes;
+  std::vector<std::size_t> units;
   for (const Parameter& parameter : parameters) {
     check(parameter);
     if (parameter.trainable) {
       trainable.push_back(parameter);
       bytes.push_back(parameter.elements * size_of(parameter.dtype));
+      units.push_back(parameter.unit);
     }
   }
   FlatBuckets buckets;
-  for (const auto& members : plan_buckets(bytes, bucket_sizes_of(training.bucket_mb))) {
+  const auto planned = training.stage == Stage::zero3
+                           ? plan_units(units, training.unit_blocks)
+                           : plan_buckets(bytes, bucket_sizes_of(training.bucket_mb));
+  for (const auto& members : planned) {
     std::map<Dtype, std::vector<std::int64_t>> sizes;
     for (const std::size_t member : members) {
       sizes[trainable[member].dtype].push_back(trainable[member].elements);

@@ -36,7 +36,7 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
     for (const Flat& flat : bucket) {
       const std::int64_t all = flat.layout.size();
       const std::int64_t shard = flat.layout.shard(0).size();
-      held.parameters += all * size_of(flat.dtype);
+      held.parameters += (training.stage == Stage::zero3 ? shard : all) * size_of(flat.dtype);
       held.gradients += (across_first(training) ? shard : all) * size_of(flat.gradient_dtype) *
                         partial_sums(training);
       held.optimizer += (is_sharded(training.stage) ? shard : all) *

@@ -75,7 +75,7 @@ Traffic step_traffic(std::span<const Parameter> parameters, const Training& trai
   if (training.stage != Stage::single) {
     add_gradients(traffic, buckets, training, rank);
   }
-  if (is_sharded(training.stage)) {
+  if (is_sharded(training.stage) && training.stage != Stage::zero3) {
     add_updated_values(traffic, buckets, training.ranks, rank);
   }
   if (small.decision_elements > 0) {

@@ -207,8 +207,9 @@ void add_model_and_data(Fields& fields) {
                                  {{"single", Stage::single},
                                   {"ddp", Stage::ddp},
                                   {"zero1", Stage::zero1},
-                                  {"zero2", Stage::zero2}},
-                                 {"coordinator", "async", "zero3", "hybrid"}));
+                                  {"zero2", Stage::zero2},
+                                  {"zero3", Stage::zero3}},
+                                 {"coordinator", "async", "hybrid"}));
   fields.push_back(text("model", "NAME",
                         joined(models::names(), ", ") +
                             ", or a folder with config.json and *.safetensors (gpt2-tiny)",
@@ -262,8 +263,10 @@ void add_communication(Fields& fields) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   fields.push_back(one_of<std::optional<bool>>(
       "accumulate-in",
-      "Where micro-batches add up: full costs memory, shard traffic (shard with zero2, else full)",
+      "Where micro-batches add up: full costs memory, shard traffic (shard with zero2 and zero3)",
       &Options::accumulate_in_shard, {{"full", false}, {"shard", true}}, {}));
+  fields.push_back(whole("unit-blocks", "Blocks of the model in one unit of --stage zero3 (1)",
+                         &Options::unit_blocks, {1, kMany}));
   fields.push_back(decimal("bucket-mb",
                            "MB of gradients in one collective; 0: one per parameter (25)",
                            &Options::bucket_mb, {0.0, kNoLimit}));
@@ -334,9 +337,8 @@ std::span<const OptionField> option_fields() {
 std::span<const NotBuiltOption> options_not_built() {
   static const std::vector<NotBuiltOption> kOptions{
       {"hosts", "all ranks run on this host"},
-      {"unit-blocks", "use --stage ddp, which has no units"},
-      {"prefetch", "use --stage ddp, which gathers nothing"},
-      {"reshard", "use --stage ddp, which shards nothing"},
+      {"prefetch", "leave it out: on one host zero3 reads parameters in place and gathers nothing"},
+      {"reshard", "leave it out: on one host zero3 reads parameters in place and gathers nothing"},
       {"shard-size", "use --stage ddp, which shards nothing"},
       {"share-parameters", "leave it out; every rank holds its own weights"},
       {"recompute", "leave it out; lower --micro-batch when memory is short"},

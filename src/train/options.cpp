@@ -36,9 +36,15 @@ void check_stage(const Options& options) {
     throw UsageError("--stage single: is for one rank, got --ranks " +
                      std::to_string(options.ranks) + "; use --stage ddp, or --ranks 1");
   }
-  if (options.accumulate_in_shard == true && options.stage != Stage::zero2) {
-    throw UsageError("--accumulate-in shard: --stage " + std::string(name_of(options.stage)) +
-                     " accumulates in full; use --stage zero2, or leave it out");
+  const std::string stage(name_of(options.stage));
+  const bool in_shards = options.stage == Stage::zero2 || options.stage == Stage::zero3;
+  if (options.accumulate_in_shard == true && !in_shards) {
+    throw UsageError("--accumulate-in shard: --stage " + stage +
+                     " accumulates in full; use --stage zero2 or zero3, or leave it out");
+  }
+  if (options.unit_blocks && options.stage != Stage::zero3) {
+    throw UsageError("--unit-blocks: --stage " + stage +
+                     " has no units; use --stage zero3, or leave it out");
   }
 }
 

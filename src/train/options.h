@@ -35,9 +35,10 @@ struct Options {
   double weight_decay = 0.1;
   double clip = 1.0;  // norm to clip to; 0 turns clipping off
 
-  // Where several micro-batches add up; default: in the shard where the stage can (zero2).
+  // Where several micro-batches add up; default: in the shard where the stage can.
   std::optional<bool> accumulate_in_shard;
-  double bucket_mb = 25.0;  // 0 = one collective per parameter
+  std::optional<std::int64_t> unit_blocks;  // of zero3; default 1
+  double bucket_mb = 25.0;                  // 0 = one collective per parameter
   bool overlap = true;
   bool reproducible = false;
   std::optional<int> threads;  // compute threads of a rank; default: what the launcher shared out

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace lockstep::train {
@@ -72,6 +73,7 @@ ParallelOptions engine_options(const Options& options) {
                          : Precision::bf16_mixed(models::keep_f32);
   result.accumulate_in =
       options.accumulate_in_shard.value_or(true) ? AccumulateIn::shard : AccumulateIn::full;
+  result.unit_blocks = options.unit_blocks.value_or(1);
   result.bucket_mb = options.bucket_mb;
   result.overlap = options.overlap;
   result.reproducible = options.reproducible;
@@ -95,10 +97,11 @@ std::unique_ptr<FlatOptimizer> make_optimizer(const Options& options, Parallel& 
 
 }  // namespace
 
-Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising)
+Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_tokenising,
+                 std::shared_ptr<const data::Tokenizer> tokenizer)
     : options_(options),
       world_(world),
-      tokenizer_(data::open_tokenizer(options.tokenizer_spec())),
+      tokenizer_(tokenizer ? std::move(tokenizer) : data::open_tokenizer(options.tokenizer_spec())),
       tokens_(open_tokens(options, world, *tokenizer_, on_tokenising)),
       split_(data::split(tokens_.ids())),
       training_(split_.training, options.sequence, "training"),

@@ -66,5 +66,15 @@ TEST(BucketPlan, sizes_of_the_option_are_decimal_megabytes) {
   EXPECT_THROW(bucket_sizes_of(-1), InvariantBroken);
 }
 
+TEST(PlanUnits, units_travel_from_the_last_to_the_first_and_what_is_outside_at_the_end) {
+  const std::vector<std::size_t> units{0, 1, 1, 2, 3, 3, 0};
+  using Plan = std::vector<std::vector<std::size_t>>;
+  EXPECT_EQ(plan_units(units, 1), (Plan{{5, 4}, {3}, {2, 1}, {6, 0}}));
+  EXPECT_EQ(plan_units(units, 2), (Plan{{5, 4}, {3, 2, 1}, {6, 0}}));
+  EXPECT_EQ(plan_units(units, 9), (Plan{{5, 4, 3, 2, 1}, {6, 0}}));
+  EXPECT_EQ(plan_units(std::vector<std::size_t>{0, 0}, 1), (Plan{{1, 0}}));
+  EXPECT_TRUE(plan_units({}, 1).empty());
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -68,7 +68,7 @@ TEST(BenchPrograms, bad_command_lines_end_with_2_and_one_line) {
                                              {"collectives", "--peers"},
                                              {"tokenize", "--rounds", "0"},
                                              {"tokenize", "--python", "/nowhere"},
-                                             {"train", "--stages", "zero3"},
+                                             {"train", "--stages", "hybrid"},
                                              {"train", "--sweep", "bucket"},
                                              {"acceptance", "--area", "plan"},
                                              {"acceptance", "--python", "/nowhere/python"}}) {

@@ -28,7 +28,7 @@ TEST(TrainBenchOptions, peers_add_pytorch) {
 
 TEST(TrainBenchOptions, refusals_name_the_option_and_the_fix) {
   const std::vector<std::pair<Words, std::vector<std::string>>> table{
-      {{"--stages", "zero3"}, {"--stages zero3", "apart, ddp, zero1"}},
+      {{"--stages", "hybrid"}, {"--stages hybrid", "apart, ddp, zero1"}},
       {{"--stages", "single"}, {"--stages single", "apart, ddp, zero1"}},
       {{"--stages", ""}, {"--stages", "commas"}},
       {{"--precision", "f16"}, {"--precision f16", "bf16"}},

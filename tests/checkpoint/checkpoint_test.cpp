@@ -165,7 +165,7 @@ TEST(Checkpoint, ASavedRunGoesOnBitForBit) {
 }
 
 TEST(Checkpoint, ASavedRunOfAShardedStageGoesOnBitForBit) {
-  for (const Stage stage : {Stage::zero1, Stage::zero2}) {
+  for (const Stage stage : {Stage::zero1, Stage::zero2, Stage::zero3}) {
     for (const int ranks : {2, 3}) {
       expect_a_saved_run_to_go_on(ranks, Precision::f32(), stage);
       expect_a_saved_run_to_go_on(ranks, bf16(), stage);
@@ -173,7 +173,7 @@ TEST(Checkpoint, ASavedRunOfAShardedStageGoesOnBitForBit) {
   }
 }
 
-// Saved by 2 ranks of zero2, read and saved again by 4 of zero1, it is what one rank reads either
+// Saved by 2 ranks of zero2, read and saved again by 4 of zero3, it is what one rank reads either
 // time.
 TEST(Checkpoint, AShardedStateLoadsOnOtherRanksAndStages) {
   const TemporaryFolder first;
@@ -190,7 +190,7 @@ TEST(Checkpoint, AShardedStateLoadsOnOtherRanksAndStages) {
     return std::vector<double>{};
   }));
   without_error(run_ranks(4, [&](Group& group) {
-    Training training(group, bf16(), 2, Stage::zero1);
+    Training training(group, bf16(), 2, Stage::zero3);
     training.load(first.file("step-00000003"));
     training.save(second.path());
     return std::vector<double>{};

@@ -134,7 +134,7 @@ std::vector<BadLine> bad_values() {
       {train({"--sample", "lots"}), "--sample", "as in 400 or 1KB"},
       {train({"--eval-every", "x"}), "--eval-every", "a whole number"},
       {train({"--eval-batches", "-1"}), "--eval-batches", "from 0 to"},
-      {train({"--stage", "zero4"}), "--stage", "single or ddp or zero1 or zero2"},
+      {train({"--stage", "zero4"}), "--stage", "single or ddp or zero1 or zero2 or zero3"},
       {train({"--reproducible=3"}), "--reproducible", "true or false"},
       {train({"--data", ""}), "--data", "a name or path"},
       {train({"--tokenizer", "vocab.json"}), "--tokenizer vocab.json", "use bytes, gpt2 or"},
@@ -146,19 +146,17 @@ std::vector<BadLine> bad_values() {
 
 std::vector<BadLine> not_built() {
   std::vector<BadLine> lines{
-      {train({"--stage", "zero3"}), "--stage zero3",
-       "not built yet; use single or ddp or zero1 or zero2"},
       {train({"--stage", "hybrid"}), "--stage hybrid",
-       "not built yet; use single or ddp or zero1 or zero2"},
+       "not built yet; use single or ddp or zero1 or zero2 or zero3"},
       {train({"--stage", "async"}), "--stage async",
-       "not built yet; use single or ddp or zero1 or zero2"},
+       "not built yet; use single or ddp or zero1 or zero2 or zero3"},
       {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
   };
   for (const char* const name :
-       {"--hosts", "--unit-blocks", "--prefetch", "--reshard", "--shard-size", "--share-parameters",
-        "--recompute", "--max-staleness", "--straggle", "--device-memory", "--force",
-        "--noise-scale", "--allow-partial"}) {
+       {"--hosts", "--prefetch", "--reshard", "--shard-size", "--share-parameters", "--recompute",
+        "--max-staleness", "--straggle", "--device-memory", "--force", "--noise-scale",
+        "--allow-partial"}) {
     lines.push_back({train({name}), name, "not built yet; "});
   }
   return lines;
@@ -177,6 +175,7 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train({"--stage", "single", "--ranks", "2"}), "--stage single",
        "use --stage ddp, or --ranks 1"},
       {train({"--accumulate-in", "shard"}), "--accumulate-in shard", "use --stage zero2"},
+      {train({"--unit-blocks", "2"}), "--unit-blocks", "use --stage zero3"},
       {train({"--reproducible", "--ranks", "3"}), "--reproducible", "nearest that works is 2"},
       {train({"--reproducible", "--ranks", "2", "--accumulate", "3"}), "--reproducible",
        "nearest that works is 4: --ranks 2 --accumulate 2"},

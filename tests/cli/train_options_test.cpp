@@ -31,7 +31,7 @@ std::string written(const std::string& text) {
 const Words kEveryOption{"--ranks",
                          "4",
                          "--stage",
-                         "ddp",
+                         "zero3",
                          "--model",
                          "gpt2-124m",
                          "--data",
@@ -66,6 +66,8 @@ const Words kEveryOption{"--ranks",
                          "0",
                          "--accumulate-in",
                          "full",
+                         "--unit-blocks",
+                         "2",
                          "--bucket-mb",
                          "0.5",
                          "--overlap",
@@ -102,7 +104,7 @@ const Words kEveryOption{"--ranks",
 TEST(TrainOptions, every_option_arrives) {
   const Options options = parsed(kEveryOption);
   EXPECT_EQ(options.ranks, 4);
-  EXPECT_EQ(options.stage, Stage::ddp);
+  EXPECT_EQ(options.stage, Stage::zero3);
   EXPECT_EQ(options.model, "gpt2-124m");
   EXPECT_EQ(options.data, "a # \"b\" \\c'.txt");
   EXPECT_EQ(options.micro_batch, 3);
@@ -119,6 +121,7 @@ TEST(TrainOptions, every_option_arrives) {
   EXPECT_EQ(options.weight_decay, 1e-300);
   EXPECT_EQ(options.clip, 0);
   EXPECT_EQ(options.accumulate_in_shard, false);
+  EXPECT_EQ(options.unit_blocks, 2);
   EXPECT_EQ(options.bucket_mb, 0.5);
   EXPECT_FALSE(options.overlap);
   EXPECT_TRUE(options.reproducible);

@@ -66,11 +66,14 @@ std::vector<test::RankResult> train_on_cpu(int ranks, Stage stage) {
   });
 }
 
-constexpr std::array kStages{Stage::ddp, Stage::zero1, Stage::zero2};
+constexpr std::array kStages{Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3};
 
 TEST(Engine, AsynchronousDeviceGivesTheBitsOfTheCpu) {
-  for (const auto& [ranks, stage] :
-       {std::pair{1, Stage::single}, {2, Stage::ddp}, {2, Stage::zero1}, {2, Stage::zero2}}) {
+  for (const auto& [ranks, stage] : {std::pair{1, Stage::single},
+                                     {2, Stage::ddp},
+                                     {2, Stage::zero1},
+                                     {2, Stage::zero2},
+                                     {2, Stage::zero3}}) {
     const auto expected = train_on_cpu(ranks, stage);
     const auto actual = train_queued(ranks, stage, Ignored::nothing);
     for (std::size_t rank = 0; rank < expected.size(); ++rank) {

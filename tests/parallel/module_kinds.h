@@ -1,4 +1,5 @@
-// Holds modules of any kind to the same bits on 1, 2 and 4 ranks, and to plain LibTorch.
+// Holds modules of any kind to the same bits on 1, 2 and 4 ranks of every stage, and to plain
+// LibTorch.
 #pragma once
 
 #include "lockstep/parallel.h"
@@ -47,16 +48,13 @@ inline std::vector<double> state_of(const torch::nn::Module& module) {
 }
 
 // Weights and buffers after a few steps on `group`, then the losses and norms of each step.
-inline std::vector<double> train_parallel(Group& group, const NamedKind& named,
-                                          BufferPolicy policy) {
+inline std::vector<double> train_parallel(Group& group, const NamedKind& named, BufferPolicy policy,
+                                          Stage stage) {
   torch::manual_seed(7);
   Kind kind = named.make();
-  Parallel parallel(kind.module, group,
-                    {.stage = group.size() == 1 ? Stage::single : Stage::ddp,
-                     .buffers = policy,
-                     .bucket_mb = 0.001,
-                     .reproducible = true,
-                     .seed = 5});
+  Parallel parallel(
+      kind.module, group,
+      {.stage = stage, .buffers = policy, .bucket_mb = 0.001, .reproducible = true, .seed = 5});
   SGD optimizer = parallel.sgd({.lr = kRate, .momentum = kMomentum});
   std::vector<double> records;
   for (std::int64_t step = 0; step < kSteps; ++step) {
@@ -112,8 +110,10 @@ inline std::vector<double> train_plainly(const NamedKind& named) {
   return state_of(*kind.module);
 }
 
-inline std::vector<double> on_ranks(int ranks, const NamedKind& kind, BufferPolicy policy) {
-  const auto all = run(ranks, [&](Group& group) { return train_parallel(group, kind, policy); });
+inline std::vector<double> on_ranks(int ranks, const NamedKind& kind, BufferPolicy policy,
+                                    Stage stage) {
+  const auto all =
+      run(ranks, [&](Group& group) { return train_parallel(group, kind, policy, stage); });
   for (const auto& values : all) {
     EXPECT_EQ(values, all[0]) << kind.name << " differs between " << ranks << " ranks";
   }
@@ -122,9 +122,12 @@ inline std::vector<double> on_ranks(int ranks, const NamedKind& kind, BufferPoli
 
 inline void expect_equal_on_any_ranks_and_near_plain_torch(const NamedKind& kind) {
   for (const BufferPolicy policy : {BufferPolicy::broadcast, BufferPolicy::average}) {
-    const std::vector<double> one = on_ranks(1, kind, policy);
-    EXPECT_EQ(on_ranks(2, kind, policy), one) << kind.name;
-    EXPECT_EQ(on_ranks(4, kind, policy), one) << kind.name;
+    const std::vector<double> one = on_ranks(1, kind, policy, Stage::single);
+    for (const Stage stage : {Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3}) {
+      for (const int ranks : {2, 4}) {
+        EXPECT_EQ(on_ranks(ranks, kind, policy, stage), one) << kind.name << " " << name_of(stage);
+      }
+    }
     if (policy == BufferPolicy::average) {
       const auto plain = run(1, [&](Group&) { return train_plainly(kind); }).at(0);
       ASSERT_LT(plain.size(), one.size());

@@ -402,7 +402,7 @@ TEST(Parallel, NormSeesWhatTheProgramDidToGrad) {
 TEST(Parallel, RefusesWhatItCannotDo) {
   Group group = Group::alone();
   Parameters model(Shapes{{"w", {2}}});
-  EXPECT_NE(error_of([&] { Parallel(model, group, {.stage = Stage::zero3}); }).find("zero3"),
+  EXPECT_NE(error_of([&] { Parallel(model, group, {.stage = Stage::hybrid}); }).find("hybrid"),
             std::string::npos);
   Parallel parallel(model, group, {.stage = Stage::single, .reproducible = true});
   EXPECT_NE(error_of([&] { parallel.micro_steps(3).begin(); }).find("power of two"),

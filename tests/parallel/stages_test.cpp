@@ -1,5 +1,6 @@
 // What holds in every stage alike: the same bits, the same decisions, the same loops.
 #include "lockstep/parallel.h"
+#include "lockstep/unit.h"
 #include "parallel/modules.h"
 #include "parallel/single_threaded_ranks.h"
 
@@ -20,7 +21,8 @@ using test::values_of;
 using Values = std::vector<double>;
 
 class Stages : public testing::TestWithParam<Stage> {};
-INSTANTIATE_TEST_SUITE_P(All, Stages, testing::Values(Stage::ddp, Stage::zero1, Stage::zero2),
+INSTANTIATE_TEST_SUITE_P(All, Stages,
+                         testing::Values(Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3),
                          [](const auto& stage) { return std::string(name_of(stage.param)); });
 
 Precision bf16() {
@@ -248,7 +250,7 @@ TEST_P(Stages, AddBackwardsUnderNoSync) {
 }
 
 TEST(Sharded, AnotherBackwardBeforeTheStepIsRefusedByName) {
-  for (const Stage stage : {Stage::zero1, Stage::zero2}) {
+  for (const Stage stage : {Stage::zero1, Stage::zero2, Stage::zero3}) {
     run(2, [stage](Group& group) {
       Parameters model(Shapes{{"a", {}}});
       Parallel parallel(model, group, {.stage = stage});
@@ -272,7 +274,7 @@ TEST_P(Stages, TakeSeveralBackwardsOfAMicroBatch) {
   for (const Values& values : run(2, [](Group& group) {
          Parameters model(Shapes{{"a", {}}, {"b", {}}});
          ParallelOptions options{.stage = GetParam(), .bucket_mb = 0};
-         options.overlap = GetParam() != Stage::zero2;
+         options.overlap = GetParam() < Stage::zero2;
          Parallel parallel(model, group, options);
          SGD optimizer = parallel.sgd({.lr = 0.5});
          Values result;
@@ -383,9 +385,81 @@ TEST_P(Stages, HoldWhatTheyPromise) {
              static_cast<double>(held.optimizer) / n, static_cast<double>(held.transient) / n};
        })) {
     const bool sharded = GetParam() != Stage::ddp;
-    const bool in_shards = GetParam() == Stage::zero2;
-    EXPECT_EQ(values, (Values{2, in_shards ? 0.5 : 2, sharded ? 3.0 : 12, in_shards ? 4.0 : 0}));
+    const bool in_shards = GetParam() == Stage::zero2 || GetParam() == Stage::zero3;
+    EXPECT_EQ(values, (Values{GetParam() == Stage::zero3 ? 0.5 : 2, in_shards ? 0.5 : 2,
+                              sharded ? 3.0 : 12, in_shards ? 4.0 : 0}));
   }
+}
+
+// Units are what travels, in the order backward meets them; what lies outside comes last.
+struct BlocksImpl : torch::nn::Module {
+  BlocksImpl() {
+    first = register_parameter("first", torch::randn({40, 40}) / 6);
+    for (int i = 0; i < 5; ++i) {
+      blocks.push_back(
+          register_module("block" + std::to_string(i), Unit<torch::nn::Linear>(40, 40)));
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    x = x.matmul(first);
+    for (auto& block : blocks) {
+      x = torch::gelu(block(x));
+    }
+    return x;
+  }
+  torch::Tensor first;
+  std::vector<Unit<torch::nn::Linear>> blocks;
+};
+TORCH_MODULE(Blocks);
+
+Values train_blocks(Group& group, const ParallelOptions& options) {
+  torch::manual_seed(7);
+  Blocks model;
+  Parallel parallel(model, group, options);
+  AdamW optimizer = parallel.adamw({.lr = 0.01});
+  Values result{static_cast<double>(parallel.buckets())};
+  for (int step = 0; step < 4; ++step) {
+    const auto x = torch::full({3, 40}, rank_factor(group)).to(model->first.scalar_type());
+    (model(x) - 1).pow(2).mean().backward();
+    result.push_back(parallel.clip_grad_norm(0.5));
+    optimizer.step();
+  }
+  for (const auto& item : model->named_parameters()) {
+    append(result, values_of(parallel.full_parameter(item.key())));
+  }
+  return result;
+}
+
+TEST(Zero3, ReducesUnitByUnitWithTheBitsOfDdp) {
+  for (const Precision& precision : {Precision::f32(), Precision::bf16_mixed()}) {
+    const auto train_with = [&](Stage stage, std::int64_t unit_blocks, bool overlap) {
+      ParallelOptions options{.stage = stage, .precision = precision};
+      options.unit_blocks = unit_blocks;
+      options.overlap = overlap;
+      return run(3, [&](Group& group) { return train_blocks(group, options); }).at(0);
+    };
+    Values ddp = train_with(Stage::ddp, 1, true);
+    for (const auto& [unit_blocks, buckets] : {std::pair{1, 6.0}, {2, 4.0}, {9, 2.0}}) {
+      for (const bool overlap : {true, false}) {
+        ddp[0] = buckets;
+        EXPECT_EQ(train_with(Stage::zero3, unit_blocks, overlap), ddp) << unit_blocks;
+      }
+    }
+  }
+}
+
+TEST(Zero3DeathTest, AWriteToAParameterNamesIt) {
+  Group alone = Group::alone();
+  at::set_num_threads(1);
+  Parameters model(Shapes{{"a", {100}}, {"b", {100}}}, 1.0);
+  Parallel parallel(model, alone, {.stage = Stage::zero3});
+  const torch::NoGradGuard no_grad;
+  // By the signal, or by a sanitizer that has it.
+  const auto died = [](int status) { return status != 0; };
+  EXPECT_EXIT(model["b"].add_(1), died,
+              "lockstep: parameter 'b' was written to: in zero3 .*set_parameter");
+  parallel.set_parameter("b", torch::full({100}, 3.0f));
+  EXPECT_EQ(model["b"][99].item<float>(), 3.0f);
 }
 
 }  // namespace

@@ -46,6 +46,30 @@ TEST(FlatBuckets, gradients_widen_only_when_sixteen_bit_leaves_add_up) {
   }
 }
 
+std::string refusal(const Model& model, const Training& training) {
+  try {
+    flat_buckets(model, training);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(FlatBuckets, are_units_in_zero3) {
+  const Model model{{.elements = 1}, {.elements = 2, .unit = 1}, {.elements = 3, .unit = 2}};
+  const auto elements = [&](std::int64_t blocks) {
+    std::vector<std::int64_t> sizes;
+    for (const auto& unit : flat_buckets(model, {.stage = Stage::zero3, .unit_blocks = blocks})) {
+      sizes.push_back(unit.at(0).layout.member(0).size());
+    }
+    return sizes;
+  };
+  EXPECT_EQ(elements(1), (std::vector<std::int64_t>{3, 2, 1}));
+  EXPECT_EQ(elements(2), (std::vector<std::int64_t>{3, 1}));
+  EXPECT_NE(refusal(model, {.stage = Stage::zero3, .unit_blocks = 0}).find("unit_blocks"),
+            std::string::npos);
+}
+
 TEST(FlatBuckets, leaves_travel_as_they_are_where_they_add_up_in_shards) {
   const Model model{{1, Dtype::bf16}};
   const auto sent = [&](Stage stage, std::int64_t k, bool in_shard) {
@@ -61,21 +85,12 @@ TEST(FlatBuckets, leaves_travel_as_they_are_where_they_add_up_in_shards) {
   EXPECT_EQ(sent(Stage::zero1, 4, true), Dtype::f32);
 }
 
-std::string refusal(const Model& model, const Training& training) {
-  try {
-    flat_buckets(model, training);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(FlatBuckets, refuse_by_name_what_can_not_be_planned) {
   const Model model{{8}};
   for (const Stage stage : kStages) {
     const std::string text = refusal(model, {.stage = stage});
     if (stage == Stage::single || stage == Stage::ddp || stage == Stage::zero1 ||
-        stage == Stage::zero2) {
+        stage == Stage::zero2 || stage == Stage::zero3) {
       EXPECT_EQ(text, "");
     } else {
       EXPECT_NE(text.find(name_of(stage)), std::string::npos) << text;

@@ -69,7 +69,8 @@ TEST(Ledger, ddp_of_8e9_parameters_on_8_ranks_needs_119_2_GiB) {
   }
 }
 
-// spec.md: 119.2 → 41.0 → 27.9 GiB, and 8 + 8/P, 4 + 12/P, 2 + 14/P bytes per parameter.
+// spec.md: 119.2 → 41.0 → 27.9 → 14.9 GiB, and 8 + 8/P, 4 + 12/P, 2 + 14/P, 16/P bytes per
+// parameter.
 TEST(Ledger, sharded_stages_divide_the_optimizer_and_the_gradients) {
   const auto state = [](Dtype dtype, Stage stage, int ranks) {
     const Ledger held = ledger(Model{{kElements, dtype}}, {.stage = stage, .ranks = ranks});
@@ -80,6 +81,8 @@ TEST(Ledger, sharded_stages_divide_the_optimizer_and_the_gradients) {
     EXPECT_EQ(state(Dtype::bf16, Stage::zero1, ranks), 4 + 12.0 / ranks);
     EXPECT_EQ(state(Dtype::f32, Stage::zero2, ranks), 4 + 12.0 / ranks);
     EXPECT_EQ(state(Dtype::bf16, Stage::zero2, ranks), 2 + 14.0 / ranks);
+    EXPECT_EQ(state(Dtype::f32, Stage::zero3, ranks), 16.0 / ranks);
+    EXPECT_EQ(state(Dtype::bf16, Stage::zero3, ranks), 16.0 / ranks);
   }
   const auto gib = [](Stage stage) {
     const Ledger held = ledger(Model{{8'000'000'000, Dtype::bf16}}, {.stage = stage, .ranks = 8});
@@ -87,6 +90,7 @@ TEST(Ledger, sharded_stages_divide_the_optimizer_and_the_gradients) {
   };
   EXPECT_EQ(gib(Stage::zero1), 41.0);
   EXPECT_EQ(gib(Stage::zero2), 27.9);
+  EXPECT_EQ(gib(Stage::zero3), 14.9);
 }
 
 TEST(Ledger, accumulating_in_shards_or_in_full) {
@@ -150,7 +154,7 @@ TEST(Ledger, single_equals_ddp_on_one_rank) {
 }
 
 TEST(Ledger, refuses_stages_that_are_not_built) {
-  EXPECT_THROW(ledger(Model{{1}}, {.stage = Stage::zero3}), UsageError);
+  EXPECT_THROW(ledger(Model{{1}}, {.stage = Stage::hybrid}), UsageError);
 }
 
 }  // namespace

@@ -94,6 +94,15 @@ TEST(Traffic, sharded_stages_move_what_ddp_moves) {
   }
 }
 
+TEST(Traffic, zero3_on_one_host_reads_parameters_in_place) {
+  const Model model{{6400, Dtype::bf16}};
+  const Training training{.stage = Stage::zero3, .ranks = 2, .micro_batches = 3};
+  const Traffic traffic = step_traffic(model, training, 0);
+  EXPECT_EQ(traffic.received, 3 * 6400);
+  EXPECT_EQ(traffic.sent, 0);
+  EXPECT_EQ(traffic.collectives, 3);
+}
+
 TEST(Traffic, accumulating_in_shards_moves_every_leaf) {
   const Model model{{6400, Dtype::bf16}};
   const auto moved = [&](bool in_shard) {
@@ -149,7 +158,7 @@ TEST(Traffic, a_large_decision_goes_in_chunks) {
 TEST(Traffic, refuses_ranks_outside_and_unbuilt_stages) {
   EXPECT_THROW(step_traffic({}, {.ranks = 2}, 2), UsageError);
   EXPECT_THROW(step_traffic({}, {.ranks = 2}, -1), UsageError);
-  EXPECT_THROW(step_traffic({}, {.stage = Stage::zero3, .ranks = 2}, 0), UsageError);
+  EXPECT_THROW(step_traffic({}, {.stage = Stage::hybrid, .ranks = 2}, 0), UsageError);
 }
 
 }  // namespace

@@ -73,8 +73,9 @@ TEST_P(Reproducible, OneTwoAndFourRanksEndWithTheSameBits) {
 
 TEST_P(Reproducible, ShardedStagesEndWithTheSameBits) {
   const json ddp = train({"--ranks", "2", "--stage", "ddp", "--accumulate", "2"});
-  for (const char* const stage : {"zero1", "zero2"}) {
-    const Words two{"--ranks", "2", "--stage", stage, "--accumulate", "2", "--bucket-mb", "1"};
+  for (const char* const stage : {"zero1", "zero2", "zero3"}) {
+    Words two{"--ranks", "2", "--stage", stage, "--accumulate", "2"};
+    two.insert(two.end(), {stage[4] == '3' ? "--unit-blocks" : "--bucket-mb", "2"});
     const json report = train(two);
     expect_same_bits(report, ddp);
     expect_counts(report);
