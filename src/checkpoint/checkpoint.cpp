@@ -46,8 +46,9 @@ StateArray array_of(std::string_view slot, const std::string& name, const torch:
 }
 
 // Parameters once each, a tied one under its first name.
-std::vector<std::pair<std::string, torch::Tensor>> parameters_of(const torch::nn::Module& module) {
-  std::vector<std::pair<std::string, torch::Tensor>> parameters;
+using Parameters = std::vector<std::pair<std::string, torch::Tensor>>;
+Parameters parameters_of(const torch::nn::Module& module) {
+  Parameters parameters;
   std::set<const c10::TensorImpl*> seen;
   for (const auto& item : module.named_parameters()) {
     if (item.value().defined() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
@@ -64,22 +65,41 @@ struct Held {
   std::optional<Range> shard = {};  // its elements, where every rank holds others
 };
 
-// Collective where parameters are kept in shards; what it throws it throws on every rank.
-std::vector<Held> state_of(const Parallel& parallel, const OptimizerState& optimizer) {
+// Collective where they are kept in shards: in full precision.
+Parameters full_parameters(const Parallel& parallel) {
+  Parameters full = parameters_of(parallel.module());
+  for (auto& [name, tensor] : full) {
+    tensor = parallel.full_parameter(name).detach();
+  }
+  return full;
+}
+
+// Tensors like the full ones without their values: what a checkpoint's are held to.
+Parameters like_full_parameters(const Parallel& parallel) {
+  Parameters like = parameters_of(parallel.module());
+  for (auto& [name, tensor] : like) {
+    const bool is_double = tensor.scalar_type() == torch::kFloat64;
+    tensor = torch::empty(tensor.sizes(), is_double ? torch::kFloat64 : torch::kFloat32);
+  }
+  return like;
+}
+
+std::vector<Held> state_of(const Parallel& parallel, const OptimizerState& optimizer,
+                           const Parameters& full) {
   std::vector<Held> state;
   const auto add = [&](std::string_view slot, const std::string& name,
                        const torch::Tensor& tensor) {
     state.push_back({array_of(slot, name, tensor, tensor.sizes()), tensor});
   };
-  const auto parameters = parameters_of(parallel.module());
-  for (const auto& [name, tensor] : parameters) {
-    add(checkpoint::kParameterSlot, name, parallel.full_parameter(name).detach());
+  for (const auto& [name, tensor] : full) {
+    add(checkpoint::kParameterSlot, name, tensor);
   }
   for (const auto& item : parallel.module().named_buffers()) {
     if (item.value().defined()) {
       add(checkpoint::kBufferSlot, item.key(), item.value());
     }
   }
+  const Parameters parameters = parameters_of(parallel.module());
   for (const std::string& slot : optimizer.slots()) {
     for (const auto& [name, tensor] : parameters) {
       if (tensor.requires_grad()) {
@@ -226,12 +246,14 @@ std::string save_checkpoint(const std::string& folder, const Parallel& parallel,
   Group& group = parallel.group();
   const std::int64_t step = parallel.steps();
   std::optional<checkpoint::Publication> publication;  // rank 0 holds it
-  std::vector<Held> state = state_of(parallel, optimizer);
-  for (Held& held : state) {
-    held.tensor = held.tensor.contiguous();
-  }
+  const Parameters full = full_parameters(parallel);
+  std::vector<Held> state;
   comm::do_together(group, "begin checkpoint", [&] {
     checkpoint::check_user_text(options.user);
+    state = state_of(parallel, optimizer, full);
+    for (Held& held : state) {
+      held.tensor = held.tensor.contiguous();
+    }
     if (group.rank() == 0) {
       publication.emplace(disk, folder, step);
     }
@@ -268,7 +290,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder) {
 LoadedCheckpoint load_checkpoint(const std::string& path, Parallel& parallel,
                                  OptimizerState& optimizer) {
   Group& group = parallel.group();
-  const std::vector<Held> state = state_of(parallel, optimizer);
+  const std::vector<Held> state = state_of(parallel, optimizer, like_full_parameters(parallel));
   std::optional<SavedStep> step;
   std::optional<SavedArrays> saved;
   comm::do_together(group, "verify checkpoint", [&] {
