@@ -38,10 +38,9 @@ cli::Command syntax() {
 }
 
 std::vector<std::string> stages_of(const cli::CommandLine& line) {
-  constexpr std::array kBuilt{"apart", "ddp", "zero1", "zero2", "zero3"};
   std::vector<std::string> stages = list_value(line, "--stages", "apart,ddp");
   for (const std::string& stage : stages) {
-    if (std::ranges::find(kBuilt, stage) == kBuilt.end()) {
+    if (std::ranges::find(kTimedStages, stage) == kTimedStages.end()) {
       throw UsageError("--stages " + stage + ": use some of apart, ddp, zero1, zero2, zero3");
     }
   }

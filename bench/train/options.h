@@ -1,6 +1,7 @@
 // What `lockstep bench train` was asked to measure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,18 +14,20 @@ namespace lockstep::bench {
 inline constexpr const char* kPyTorch = "pytorch-none";
 inline constexpr const char* kPyTorchTuned = "pytorch-none-malloc";
 
+// Every rank alone, and the stages that `bench train` times.
+inline constexpr std::array kTimedStages{"apart", "ddp", "zero1", "zero2", "zero3"};
+
 struct TrainQuestion {
   int ranks = 2;
   int threads = 1;  // of each rank
   std::string model = "gpt2-124m";
   std::string precision = "f32";
-  std::int64_t micro_batch = 1;  // sequences
-  std::int64_t sequence = 128;   // tokens
-  std::vector<std::string> stages{"apart",
-                                  "ddp"};  // of apart, ddp, zero1, zero2, zero3 and PyTorch's
-  std::int64_t rounds = 5;                 // each launches every stage once
-  std::int64_t steps = 6;                  // of a launch; the first one is not counted
-  std::string python;                      // the interpreter that has torch
+  std::int64_t micro_batch = 1;                     // sequences
+  std::int64_t sequence = 128;                      // tokens
+  std::vector<std::string> stages{"apart", "ddp"};  // of kTimedStages and PyTorch's
+  std::int64_t rounds = 5;                          // each launches every stage once
+  std::int64_t steps = 6;                           // of a launch; the first one is not counted
+  std::string python;                               // the interpreter that has torch
 };
 
 struct TrainBenchOptions {

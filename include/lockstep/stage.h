@@ -35,11 +35,19 @@ constexpr std::string_view name_of(Stage stage) {
 inline constexpr std::array kStages{Stage::single, Stage::coordinator, Stage::async, Stage::ddp,
                                     Stage::zero1,  Stage::zero2,       Stage::zero3, Stage::hybrid};
 
+// Can it be trained with and planned for yet?
+constexpr bool is_built(Stage stage) {
+  return stage != Stage::coordinator && stage != Stage::async && stage != Stage::hybrid;
+}
+
 // Does each rank keep, and update, only its shard of full precision and optimizer state?
 constexpr bool is_sharded(Stage stage) {
   return stage == Stage::zero1 || stage == Stage::zero2 || stage == Stage::zero3 ||
          stage == Stage::hybrid;
 }
+
+// Do gradients rest in shards, so that micro-batches can add up there?
+constexpr bool shards_gradients(Stage stage) { return is_sharded(stage) && stage != Stage::zero1; }
 
 // The stage of that name, or nothing.
 constexpr std::optional<Stage> stage_named(std::string_view name) {

@@ -4,8 +4,6 @@
 #include "base/range.h"
 #include "lockstep/error.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <string>
 
@@ -22,8 +20,7 @@ void check_powers_of_two(const Training& training) {
 }
 
 void check(const Training& training) {
-  constexpr std::array kBuilt{Stage::single, Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3};
-  if (std::ranges::find(kBuilt, training.stage) == kBuilt.end()) {
+  if (!is_built(training.stage)) {
     throw UsageError("stage " + std::string(name_of(training.stage)) +
                      " is not built yet; plan with single, ddp, zero1, zero2 or zero3");
   }

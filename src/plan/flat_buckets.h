@@ -24,8 +24,8 @@ using FlatBuckets = std::vector<std::vector<Flat>>;
 
 // Do gradients travel leaf by leaf, and add up in shards?
 inline bool across_first(const Training& training) {
-  const bool in_shards = training.stage == Stage::zero2 || training.stage == Stage::zero3;
-  return in_shards && (training.micro_batches == 1 || training.accumulate_in_shard);
+  return shards_gradients(training.stage) &&
+         (training.micro_batches == 1 || training.accumulate_in_shard);
 }
 
 // Throws UsageError for what plan.h refuses.

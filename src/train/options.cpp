@@ -37,8 +37,7 @@ void check_stage(const Options& options) {
                      std::to_string(options.ranks) + "; use --stage ddp, or --ranks 1");
   }
   const std::string stage(name_of(options.stage));
-  const bool in_shards = options.stage == Stage::zero2 || options.stage == Stage::zero3;
-  if (options.accumulate_in_shard == true && !in_shards) {
+  if (options.accumulate_in_shard == true && !shards_gradients(options.stage)) {
     throw UsageError("--accumulate-in shard: --stage " + stage +
                      " accumulates in full; use --stage zero2 or zero3, or leave it out");
   }
