@@ -1,5 +1,6 @@
 // The promise of the same bits: whatever the number of ranks, the buckets and the overlap.
 #include "lockstep/parallel.h"
+#include "parallel/clipped_runs.h"
 #include "parallel/modules.h"
 #include "parallel/single_threaded_ranks.h"
 
@@ -8,55 +9,11 @@
 namespace lockstep {
 namespace {
 
-using test::append;
 using test::Perceptron;
 using test::run;
-using test::values_of;
+using test::train_everywhere;
 
 using Values = std::vector<double>;
-
-struct Run {
-  int ranks;
-  std::int64_t accumulate;
-  ParallelOptions options;
-};
-
-// The weights, losses and norms of a few steps over a fixed grid of eight leaves.
-Values train(Group& group, const Run& run) {
-  torch::manual_seed(7);
-  Perceptron model(40, 4, 0.1);
-  Parallel parallel(model, group, run.options);
-  AdamW optimizer = parallel.adamw({.lr = 0.01});
-  Values result;
-  for (std::int64_t step = 0; step < 6; ++step) {
-    Values losses;
-    for (const MicroStep& micro : parallel.micro_steps(run.accumulate)) {
-      auto generator =
-          at::detail::createCPUGenerator(static_cast<std::uint64_t>(step * 8 + micro.leaf + 1));
-      const auto dtype = model->linears[0]->weight.scalar_type();
-      const torch::Tensor x = torch::randn({3, 40}, generator).to(dtype);
-      const torch::Tensor loss = (model(x) - 1).pow(2).mean();
-      losses.push_back(loss.item<double>());
-      loss.backward();
-    }
-    result.push_back(parallel.mean_loss(losses));
-    result.push_back(parallel.clip_grad_norm(0.5));
-    optimizer.step();
-  }
-  for (const auto& item : model->named_parameters()) {
-    append(result, values_of(parallel.full_parameter(item.key())));
-  }
-  return result;
-}
-
-Values train_everywhere(const Run& configuration) {
-  const auto all =
-      run(configuration.ranks, [&](Group& group) { return train(group, configuration); });
-  for (const Values& values : all) {
-    EXPECT_EQ(values, all[0]);
-  }
-  return all.at(0);
-}
 
 void expect_same_bits_for_any_number_of_ranks(const Precision& precision) {
   ParallelOptions options{.precision = precision, .reproducible = true, .seed = 3};

@@ -1,10 +1,9 @@
 #include "parallel/flat_parameter.h"
 
+#include "comm/worlds.h"
 #include "parallel/modules.h"
 
 #include <gtest/gtest.h>
-
-#include <thread>
 
 namespace lockstep::parallel {
 namespace {
@@ -94,38 +93,31 @@ TEST(FlatParameter, FullPrecisionIsSetAndRoundedIntoWhatIsHeld) {
 // Shards of 192 elements: a and scalar lie in rank 0's, long in both.
 TEST(FlatParameter, AShardedOneKeepsItsShardInFullPrecision) {
   const auto device = make_cpu_device();
-  std::vector<Group> groups = Group::of_threads(2);
-  std::vector<std::thread> ranks;
-  for (Group& group : groups) {
-    ranks.emplace_back([&device, &group] {
-      auto parameters = members(torch::kBFloat16);
-      const FlatLayout layout = FlatParameter::layout_of(parameters, 2);
-      ASSERT_EQ(layout.size(), 384);
-      const SymmetricMemory memory = group.allocate_symmetric(384 * 2, "parameters");
-      FlatParameter flat(
-          *device, parameters,
-          {.ranks = 2, .shard = group.rank(), .values = memory.span(0, 384, Dtype::bf16)});
-      flat.attach_members(*device);
-      const bool first = group.rank() == 0;
-      EXPECT_EQ(flat.kept(), (first ? Range{0, 192} : Range{192, 384}));
-      EXPECT_EQ(flat.kept(0).size(), first ? 6 : 0);
-      EXPECT_EQ(flat.kept(3), (first ? Range{0, 64} : Range{64, 130}));
-      EXPECT_EQ(flat.master_bytes(), 192 * 4);
-      EXPECT_EQ(flat.kept_full_precision(3).numel(), first ? 64 : 66);
-      EXPECT_EQ(parameters[0].tensor.const_data_ptr(), memory.span(0, 1, Dtype::bf16).data());
-      EXPECT_EQ(values_of(flat.full_precision(0, group)),
-                values_of(members(torch::kBFloat16)[0].tensor));
-      const torch::Tensor values = torch::arange(130, torch::kFloat32) / 3;
-      flat.set_full_precision(3, values, *device);
-      EXPECT_EQ(values_of(flat.full_precision(3, group)), values_of(values));
-      EXPECT_EQ(values_of(parameters[3].tensor), values_of(values.to(torch::kBFloat16)));
-      EXPECT_EQ(values_of(flat.kept_full_precision(3)),
-                values_of(first ? values.narrow(0, 0, 64) : values.narrow(0, 64, 66)));
-    });
-  }
-  for (std::thread& rank : ranks) {
-    rank.join();
-  }
+  test::on_ranks(2, [&device](Group& group) {
+    auto parameters = members(torch::kBFloat16);
+    const FlatLayout layout = FlatParameter::layout_of(parameters, 2);
+    ASSERT_EQ(layout.size(), 384);
+    const SymmetricMemory memory = group.allocate_symmetric(384 * 2, "parameters");
+    FlatParameter flat(
+        *device, parameters,
+        {.ranks = 2, .shard = group.rank(), .values = memory.span(0, 384, Dtype::bf16)});
+    flat.attach_members(*device);
+    const bool first = group.rank() == 0;
+    EXPECT_EQ(flat.kept(), (first ? Range{0, 192} : Range{192, 384}));
+    EXPECT_EQ(flat.kept(0).size(), first ? 6 : 0);
+    EXPECT_EQ(flat.kept(3), (first ? Range{0, 64} : Range{64, 130}));
+    EXPECT_EQ(flat.master_bytes(), 192 * 4);
+    EXPECT_EQ(flat.kept_full_precision(3).numel(), first ? 64 : 66);
+    EXPECT_EQ(parameters[0].tensor.const_data_ptr(), memory.span(0, 1, Dtype::bf16).data());
+    EXPECT_EQ(values_of(flat.full_precision(0, group)),
+              values_of(members(torch::kBFloat16)[0].tensor));
+    const torch::Tensor values = torch::arange(130, torch::kFloat32) / 3;
+    flat.set_full_precision(3, values, *device);
+    EXPECT_EQ(values_of(flat.full_precision(3, group)), values_of(values));
+    EXPECT_EQ(values_of(parameters[3].tensor), values_of(values.to(torch::kBFloat16)));
+    EXPECT_EQ(values_of(flat.kept_full_precision(3)),
+              values_of(first ? values.narrow(0, 0, 64) : values.narrow(0, 64, 66)));
+  });
 }
 
 TEST(FlatParameter, FindsItsMembers) {
