@@ -3,15 +3,19 @@
 namespace lockstep::parallel {
 
 void UpdatedValues::start(const std::vector<FlatParameter*>& parts, std::size_t count) {
-  if (works_.size() >= count) {
+  if (started_ >= count) {
     return;
   }
   device_.communication_follows_compute();
   const auto running = exposed_.run();
-  while (works_.size() < count) {
-    const FlatParameter& part = *parts[works_.size()];
-    works_.push_back(
-        group_.all_gather(part.symmetric_values(), {.name = "updated " + part.member(0).name}));
+  for (; started_ < count; ++started_) {
+    const FlatParameter& part = *parts[started_];
+    if (part.in_host_copy()) {
+      in_host_copy_ = true;
+    } else {
+      works_.push_back(
+          group_.all_gather(part.symmetric_values(), {.name = "updated " + part.member(0).name}));
+    }
   }
 }
 
@@ -21,6 +25,12 @@ void UpdatedValues::finish() {
     device_.compute_follows(work);
   }
   works_.clear();
+  if (in_host_copy_) {
+    device_.host_follows_compute();
+    group_.barrier({.name = "updated parameters"});
+  }
+  started_ = 0;
+  in_host_copy_ = false;
 }
 
 }  // namespace lockstep::parallel

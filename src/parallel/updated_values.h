@@ -1,12 +1,13 @@
-// Brings the shards that each rank updated to all ranks: they lie in symmetric memory, where every
-// rank's forward reads them. A flat parameter's shards travel while the next one is updated.
+// Brings the shards that each rank updated to all ranks. Where every rank has values of its own, in
+// symmetric memory, a flat parameter's shards are gathered while the next one is updated; one copy
+// on the host only waits until all have written.
 #pragma once
 
 #include "parallel/device.h"
 #include "parallel/flat_parameter.h"
 #include "parallel/stopwatch.h"
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -26,6 +27,8 @@ class UpdatedValues {
   Device& device_;
   Group& group_;
   Stopwatch& exposed_;
+  std::size_t started_ = 0;
+  bool in_host_copy_ = false;
   std::vector<Work> works_;
 };
 
