@@ -36,7 +36,7 @@ namespace comm {
 class Communicator;  // what a Group holds: control words, transport, outstanding works
 class Operation;     // one collective in flight
 class SharedMemory;  // one segment mapped by all ranks of a group, a part for each
-class HostCopy;      // one segment mapped by all ranks of a group
+class HostCopy;      // one segment of which all ranks of a group see the same bytes
 }  // namespace comm
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min };

@@ -6,6 +6,7 @@
 
 #include "lockstep/dtype.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -18,6 +19,11 @@ struct ConstVector {
 struct Vector {
   void* data = nullptr;
   Dtype dtype = Dtype::f32;
+
+  // The elements from `element` on.
+  Vector from(std::int64_t element) const {
+    return {static_cast<std::byte*>(data) + element * size_of(dtype), dtype};
+  }
 };
 
 // destination[i] = convert(source[i]); equal float dtypes copy bytes. Pairs: any float to itself,

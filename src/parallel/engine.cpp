@@ -12,8 +12,7 @@ namespace lockstep::parallel {
 namespace {
 
 void refuse_unbuilt(Stage stage, const Group& group) {
-  if (stage != Stage::single && stage != Stage::ddp && stage != Stage::zero1 &&
-      stage != Stage::zero2 && stage != Stage::zero3) {
+  if (!is_built(stage)) {
     throw UsageError("stage " + std::string(name_of(stage)) +
                      " is not built yet; use Stage::ddp, zero1, zero2 or zero3");
   }
@@ -72,7 +71,7 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
                      std::to_string(group.size()));
   }
   exchange_ = make_exchange(options_.stage, *device_, group_, exposed_);
-  if (sharded() && options_.stage != Stage::zero3) {
+  if (sharded()) {
     updated_values_.emplace(*device_, group_, exposed_);
   }
   make_collector();
@@ -134,8 +133,8 @@ MicroStep Engine::next_micro_step(MicroStep previous, std::int64_t k) {
 }
 
 bool Engine::across_first(std::int64_t k) const {
-  const bool in_shards = options_.stage == Stage::zero2 || options_.stage == Stage::zero3;
-  return in_shards && (k == 1 || options_.accumulate_in == AccumulateIn::shard);
+  return shards_gradients(options_.stage) &&
+         (k == 1 || options_.accumulate_in == AccumulateIn::shard);
 }
 
 // Local first a rank's leaves are a run; across first each micro-batch's leaves are one.
@@ -410,10 +409,6 @@ void Engine::end_update() {
   updated(model_.parts().size());
   if (updated_values_) {
     updated_values_->finish();
-  } else if (options_.stage == Stage::zero3) {
-    const auto running = exposed_.run();
-    device_->host_follows_compute();
-    group_.barrier({.name = "updated parameters"});
   }
   record_.exposed_ms += exposed_.take_ms();
 }

@@ -70,6 +70,8 @@ class Engine {
   bool sharded() const { return is_sharded(options_.stage); }
   std::size_t parameters() const { return model_.tensors().size(); }
   const NamedParameter& parameter(std::size_t i) const;
+  // The number of a trained parameter; none for another name.
+  std::optional<std::size_t> number_of(const std::string& name) const;
   // All floating-point parameters of the module, frozen ones included.
   const std::vector<NamedParameter>& listed() const { return model_.listed(); }
   // Throws UsageError when there is an optimizer already.

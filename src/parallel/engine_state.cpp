@@ -8,6 +8,15 @@ const NamedParameter& Engine::parameter(std::size_t i) const {
   return parts()[part]->member(member);
 }
 
+std::optional<std::size_t> Engine::number_of(const std::string& name) const {
+  for (std::size_t i = 0; i < parameters(); ++i) {
+    if (parameter(i).name == name) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 void Engine::register_optimizer(Clipping clipping) {
   if (clipping_) {
     throw UsageError(
@@ -25,13 +34,12 @@ std::size_t Engine::with_gradient(const std::string& name) const {
                      "' was asked for outside of a step: ask between the exchange and the "
                      "optimizer's step");
   }
-  device_->host_follows_compute();
-  for (std::size_t i = 0; i < parameters(); ++i) {
-    if (parameter(i).name == name) {
-      return i;
-    }
+  const auto number = number_of(name);
+  if (!number) {
+    throw UsageError("no trained parameter named '" + name + "' in the module");
   }
-  throw UsageError("no trained parameter named '" + name + "' in the module");
+  device_->host_follows_compute();
+  return *number;
 }
 
 LocalGradient Engine::local_grad(const std::string& name) const {

@@ -59,6 +59,15 @@ class Exchange {
   void observe(StepObserver* observer) { watch_.observe(observer); }
 
  protected:
+  // Makes `count` elements of a sum the mean, and counts their squares.
+  void take_mean(Device& device, optim::Vector sum, std::optional<double> scale,
+                 std::optional<Dtype> round_to, std::int64_t count) {
+    if (scale || round_to) {
+      device.scale(sum, scale.value_or(1.0), round_to, count);
+    }
+    device.add_squares(squares_, {sum.data, sum.dtype}, count);
+  }
+
   optim::SquareSum squares_;
   ExchangeWatch watch_;
 };

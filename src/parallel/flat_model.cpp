@@ -109,11 +109,12 @@ std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParamet
     return spreads;
   }
   std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> counts;
   std::int64_t bytes = 0;
   for (const std::vector<NamedParameter>& members : parts) {
     offsets.push_back(bytes);
-    bytes += FlatParameter::layout_of(members, group.size()).size() *
-             size_of(dtype_of(members.at(0).held_as));
+    counts.push_back(FlatParameter::layout_of(members, group.size()).size());
+    bytes += counts.back() * size_of(dtype_of(members.at(0).held_as));
   }
   const bool one_copy = stage == Stage::zero3;
   const HostMemory host = one_copy ? group.allocate_host(bytes, "parameters") : HostMemory();
@@ -125,9 +126,7 @@ std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParamet
       spreads[i].host_values = host;
       spreads[i].host_offset = offsets[i];
     } else {
-      spreads[i].values =
-          memory.span(offsets[i], FlatParameter::layout_of(parts[i], group.size()).size(),
-                      dtype_of(parts[i].at(0).held_as));
+      spreads[i].values = memory.span(offsets[i], counts[i], dtype_of(parts[i].at(0).held_as));
     }
   }
   return spreads;

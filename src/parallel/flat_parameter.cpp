@@ -113,8 +113,7 @@ std::int64_t FlatParameter::kept_offset(std::size_t i) const {
 }
 
 optim::Vector FlatParameter::values(std::size_t i) const {
-  auto* bytes = static_cast<std::byte*>(own_.mutable_data_ptr());
-  return {bytes + kept_offset(i) * size_of(dtype_), dtype_};
+  return optim::Vector{own_.mutable_data_ptr(), dtype_}.from(kept_offset(i));
 }
 
 float* FlatParameter::master(std::size_t i) const {

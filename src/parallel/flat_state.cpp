@@ -33,10 +33,8 @@ at::Tensor FlatState::view(std::size_t parameter, std::size_t slot) const {
 }
 
 std::size_t FlatState::number_of(const std::string& name) const {
-  for (std::size_t i = 0; i < engine_.parameters(); ++i) {
-    if (engine_.parameter(i).name == name) {
-      return i;
-    }
+  if (const auto number = engine_.number_of(name)) {
+    return *number;
   }
   throw UsageError("the optimizer has no parameter named '" + name + "'");
 }

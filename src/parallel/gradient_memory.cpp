@@ -34,8 +34,8 @@ GradientMemory::GradientMemory(Group& group, const std::vector<FlatParameter*>& 
 
 optim::Vector GradientMemory::values(std::size_t part, std::size_t member) const {
   const SymmetricSpan& whole = spans_.at(part);
-  const std::int64_t begin = parts_.at(part)->layout().member(member).begin;
-  return {static_cast<std::byte*>(whole.data()) + begin * size_of(whole.dtype), whole.dtype};
+  return optim::Vector{whole.data(), whole.dtype}.from(
+      parts_.at(part)->layout().member(member).begin);
 }
 
 }  // namespace lockstep::parallel

@@ -62,7 +62,8 @@ void GradientWindows::close() {
 void GradientWindows::put(std::size_t part, std::size_t member, std::int64_t, bool,
                           const at::Tensor& gradient) {
   if (gradient.numel() > 0) {
-    device_.convert(values(part, member), gradient);
+    const std::int64_t begin = parts_.at(part)->layout().member(member).begin;
+    device_.convert(values_from(part, begin), gradient);
   }
   clear_from(part, member, gradient.numel());
 }
@@ -75,19 +76,16 @@ void GradientWindows::clear_from(std::size_t part, std::size_t member, std::int6
   const std::int64_t begin = layout.member(member).begin + element;
   const std::int64_t end =
       member + 1 < layout.members() ? layout.member(member + 1).begin : layout.size();
-  const optim::Vector start = values(part, member);
-  device_.clear({static_cast<std::byte*>(start.data) + element * size_of(start.dtype), start.dtype},
-                end - begin);
+  device_.clear(values_from(part, begin), end - begin);
 }
 
 const SymmetricSpan& GradientWindows::span(std::size_t part) const {
   return spans_[window()].at(part);
 }
 
-optim::Vector GradientWindows::values(std::size_t part, std::size_t member) const {
+optim::Vector GradientWindows::values_from(std::size_t part, std::int64_t element) const {
   const SymmetricSpan& whole = span(part);
-  const std::int64_t begin = parts_.at(part)->layout().member(member).begin;
-  return {static_cast<std::byte*>(whole.data()) + begin * size_of(whole.dtype), whole.dtype};
+  return optim::Vector{whole.data(), whole.dtype}.from(element);
 }
 
 }  // namespace lockstep::parallel

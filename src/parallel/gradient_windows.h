@@ -42,7 +42,7 @@ class GradientWindows final : public LeafTarget {
   std::int64_t bytes() const { return memory_.bytes(); }
 
  private:
-  optim::Vector values(std::size_t part, std::size_t member) const;
+  optim::Vector values_from(std::size_t part, std::int64_t element) const;
   void clear_from(std::size_t part, std::size_t member, std::int64_t element);
   std::size_t window() const { return travelled_ % kWindows; }
 

@@ -6,6 +6,7 @@
 #include "parallel/gradient_memory.h"
 #include "parallel/leaf_order.h"
 #include "parallel/leaf_target.h"
+#include "parallel/partial_sums.h"
 
 #include <torch/torch.h>
 
@@ -28,20 +29,16 @@ class LeafSum final : public LeafTarget {
   const SymmetricSpan& span(std::size_t part) const override { return gradients_.span(part); }
 
   // Bytes of partial sums beyond the gradients themselves.
-  std::int64_t bytes() const;
+  std::int64_t bytes() const { return partial_sums_.bytes(); }
 
  private:
   void put_running(optim::Vector sum, bool first, const at::Tensor& gradient);
-  void put_in_tree(std::size_t part, std::size_t member, std::int64_t leaf,
-                   const at::Tensor& gradient);
-  // Partial sum `depth` of a member; depth 0 is the gradient memory itself.
-  optim::Vector partial(std::size_t part, std::size_t member, std::size_t depth);
 
   Device& device_;
   const std::vector<FlatParameter*>& parts_;
   GradientMemory& gradients_;
   LeafOrder order_ = LeafOrder::running;
-  std::vector<std::vector<at::Tensor>> deeper_;  // [depth − 1][part], flat
+  PartialSums partial_sums_;
 };
 
 }  // namespace lockstep::parallel

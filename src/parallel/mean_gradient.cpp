@@ -95,21 +95,19 @@ void MeanGradient::recount_squares() {
   exchange_.squares() = {};
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
     const Range range = exchange_.counts_squares_of(model_.parts()[part]->layout().size());
-    const optim::Vector values = counted(part);
+    const optim::Vector values = values_from(part, range.begin);
     device_.add_squares(exchange_.squares(), {values.data, values.dtype}, range.size());
   }
   device_.host_follows_compute();
   publish(arrived_);
 }
 
-// The elements of a part whose squares this rank counts.
-optim::Vector MeanGradient::counted(std::size_t part) const {
-  const Range range = exchange_.counts_squares_of(model_.parts()[part]->layout().size());
+optim::Vector MeanGradient::values_from(std::size_t part, std::int64_t element) const {
   if (place_ == GradientPlace::shards) {
-    return shards_->at(part, range.begin);
+    return shards_->at(part, element);
   }
   const SymmetricSpan& span = memory_->span(part);
-  return {static_cast<std::byte*>(span.data()) + range.begin * size_of(span.dtype), span.dtype};
+  return optim::Vector{span.data(), span.dtype}.from(element);
 }
 
 void MeanGradient::scale(float factor) {
@@ -158,7 +156,7 @@ at::Tensor MeanGradient::kept(std::size_t parameter) const {
     return shards_->kept(part, member);
   }
   const Range kept = model_.parts()[part]->kept(member);
-  return view(parameter).view({-1}).narrow(0, kept.empty() ? 0 : kept.begin, kept.size());
+  return view(parameter).view({-1}).narrow(0, kept.begin, kept.size());
 }
 
 const at::Tensor& MeanGradient::view(std::size_t parameter) const {

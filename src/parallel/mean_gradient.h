@@ -77,7 +77,8 @@ class MeanGradient {
   bool was_touched() const;
   void recount_squares();
   void adopt_replaced(std::size_t parameter);
-  optim::Vector counted(std::size_t part) const;
+  // From an element of the flat parameter on that this rank holds the mean of.
+  optim::Vector values_from(std::size_t part, std::int64_t element) const;
 
   Device& device_;
   Group& group_;

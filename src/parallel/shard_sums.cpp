@@ -3,11 +3,27 @@
 namespace lockstep::parallel {
 
 ShardSums::ShardSums(Device& device, const std::vector<FlatParameter*>& parts, GradientWidth width)
-    : device_(device), parts_(parts), width_(width) {
+    : device_(device),
+      parts_(parts),
+      width_(width),
+      sums_(make_sums()),
+      partial_sums_(device, shards()) {}
+
+std::vector<at::Tensor> ShardSums::make_sums() const {
+  std::vector<at::Tensor> sums;
   for (const FlatParameter* part : parts_) {
-    sums_.push_back(
-        flat_tensor(device_, part->kept().size(), gradient_dtype(part->dtype(), width)));
+    sums.push_back(
+        flat_tensor(device_, part->kept().size(), gradient_dtype(part->dtype(), width_)));
   }
+  return sums;
+}
+
+std::vector<Span> ShardSums::shards() const {
+  std::vector<Span> shards;
+  for (std::size_t part = 0; part < parts(); ++part) {
+    shards.push_back(shard(part));
+  }
+  return shards;
 }
 
 Span ShardSums::shard(std::size_t part) const {
@@ -17,8 +33,7 @@ Span ShardSums::shard(std::size_t part) const {
 
 optim::Vector ShardSums::at(std::size_t part, std::int64_t element) const {
   const Span shard = this->shard(part);
-  const std::int64_t offset = element - parts_.at(part)->kept().begin;
-  return {static_cast<std::byte*>(shard.data) + offset * size_of(shard.dtype), shard.dtype};
+  return optim::Vector{shard.data, shard.dtype}.from(element - parts_.at(part)->kept().begin);
 }
 
 at::Tensor ShardSums::kept(std::size_t part, std::size_t member) const {
@@ -28,48 +43,24 @@ at::Tensor ShardSums::kept(std::size_t part, std::size_t member) const {
 
 void ShardSums::add(std::size_t part, std::int64_t element, std::int64_t count, const void* values,
                     std::int64_t leaf, LeafOrder order) {
-  const optim::ConstVector summand{values, shard(part).dtype};
-  const auto put = [&](std::size_t depth) {
-    const at::Tensor source =
-        torch::from_blob(const_cast<void*>(values), {count}, torch_dtype(summand.dtype));
-    device_.convert(partial(part, element, depth), source);
-  };
-  const auto join = [&](std::size_t depth) {
-    device_.add(partial(part, element, depth), summand, count);
-  };
-  if (order == LeafOrder::running) {
-    leaf == 0 ? put(0) : join(0);
+  const at::Tensor leaf_values =
+      torch::from_blob(const_cast<void*>(values), {count}, sums_.at(part).scalar_type());
+  if (order == LeafOrder::tree) {
+    partial_sums_.add(part, element - parts_.at(part)->kept().begin, leaf, leaf_values);
+  } else if (leaf == 0) {
+    device_.convert(at(part, element), leaf_values);
   } else {
-    add_leaf_in_tree(leaf, put, join, [&](std::size_t depth) {
-      const optim::Vector right = partial(part, element, depth);
-      device_.add(partial(part, element, depth - 1), {right.data, right.dtype}, count);
-    });
+    device_.accumulate(at(part, element), leaf_values);
   }
   device_.host_follows_compute();
 }
 
-optim::Vector ShardSums::partial(std::size_t part, std::int64_t element, std::size_t depth) {
-  if (depth == 0) {
-    return at(part, element);
-  }
-  while (deeper_.size() < depth) {
-    std::vector<at::Tensor>& sums = deeper_.emplace_back();
-    for (const at::Tensor& sum : sums_) {
-      sums.push_back(flat_tensor(device_, sum.numel(), dtype_of(sum.scalar_type())));
-    }
-  }
-  const std::int64_t offset = element - parts_.at(part)->kept().begin;
-  const Dtype dtype = shard(part).dtype;
-  auto* bytes = static_cast<std::byte*>(deeper_[depth - 1][part].mutable_data_ptr());
-  return {bytes + offset * size_of(dtype), dtype};
-}
-
 std::int64_t ShardSums::bytes() const {
-  std::int64_t bytes = 0;
+  std::int64_t bytes = partial_sums_.bytes();
   for (const at::Tensor& sum : sums_) {
     bytes += static_cast<std::int64_t>(sum.nbytes());
   }
-  return bytes * static_cast<std::int64_t>(1 + deeper_.size());
+  return bytes;
 }
 
 }  // namespace lockstep::parallel

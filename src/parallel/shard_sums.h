@@ -6,11 +6,11 @@
 #include "parallel/flat_parameter.h"
 #include "parallel/gradient_memory.h"
 #include "parallel/leaf_order.h"
+#include "parallel/partial_sums.h"
 
 #include <torch/torch.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -39,13 +39,14 @@ class ShardSums {
   std::int64_t bytes() const;
 
  private:
-  optim::Vector partial(std::size_t part, std::int64_t element, std::size_t depth);
+  std::vector<at::Tensor> make_sums() const;
+  std::vector<Span> shards() const;
 
   Device& device_;
   const std::vector<FlatParameter*>& parts_;
   GradientWidth width_;
-  std::vector<at::Tensor> sums_;                 // per part, [kept().size()]
-  std::vector<std::vector<at::Tensor>> deeper_;  // [depth − 1][part]
+  std::vector<at::Tensor> sums_;  // per part, [kept().size()]
+  PartialSums partial_sums_;      // that end there
 };
 
 }  // namespace lockstep::parallel

@@ -10,7 +10,7 @@ class SingleExchange final : public Exchange {
 
   void start(const FullBucket& bucket) override {
     for (const ReducePart& part : bucket.parts) {
-      take_mean(part, bucket.scale);
+      take_means(part, bucket.scale);
     }
     ++started_;
   }
@@ -23,18 +23,13 @@ class SingleExchange final : public Exchange {
   Range counts_squares_of(std::int64_t count) const override { return {0, count}; }
 
  private:
-  void take_mean(const ReducePart& part, std::optional<double> scale) {
+  void take_means(const ReducePart& part, std::optional<double> scale) {
     // Small enough that the squares find the scaled values still in the cache.
     constexpr std::int64_t kChunk = 64 * 1024;
-    const Dtype dtype = part.data.dtype;
-    auto* bytes = static_cast<std::byte*>(part.data.data());
+    const optim::Vector all{part.data.data(), part.data.dtype};
     for (std::int64_t begin = 0; begin < part.data.count; begin += kChunk) {
-      const std::int64_t count = std::min(kChunk, part.data.count - begin);
-      const optim::Vector values{bytes + begin * size_of(dtype), dtype};
-      if (scale || part.round_to) {
-        device_.scale(values, scale.value_or(1.0), part.round_to, count);
-      }
-      device_.add_squares(squares_, {values.data, dtype}, count);
+      take_mean(device_, all.from(begin), scale, part.round_to,
+                std::min(kChunk, part.data.count - begin));
     }
   }
 

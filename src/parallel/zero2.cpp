@@ -50,18 +50,10 @@ class Zero2Exchange final : public GroupExchange {
       const std::size_t flat = leaf.parts[part];
       leaf.sums->add(flat, begin, count, values, leaf.leaf, leaf.order);
       if (leaf.last) {
-        take_mean(leaf.sums->at(flat, begin), scale, round_to[part], count);
+        take_mean(device(), leaf.sums->at(flat, begin), scale, round_to[part], count);
       }
     };
     return group().reduce_scatter(std::span<const ScatterPart>(parts), adding);
-  }
-
-  void take_mean(optim::Vector sum, std::optional<double> scale, std::optional<Dtype> round_to,
-                 std::int64_t count) {
-    if (scale || round_to) {
-      device().scale(sum, scale.value_or(1.0), round_to, count);
-    }
-    device().add_squares(squares_, {sum.data, sum.dtype}, count);
   }
 };
 
