@@ -45,15 +45,34 @@ void write_all(int fd, const void* data, std::size_t bytes) {
   }
 }
 
+// What this process's expectations have said so far: the parent's, until the body runs.
+std::vector<std::string> failed_expectations() {
+  std::vector<std::string> texts;
+  if (const ::testing::TestInfo* test = ::testing::UnitTest::GetInstance()->current_test_info()) {
+    for (int i = 0; i < test->result()->total_part_count(); ++i) {
+      const ::testing::TestPartResult& part = test->result()->GetTestPartResult(i);
+      if (part.failed()) {
+        texts.emplace_back(part.message());
+      }
+    }
+  }
+  return texts;
+}
+
 [[noreturn]] void run_child(int fd, const std::function<std::vector<double>(Group&)>& body,
                             const RanksOptions& options) {
   std::vector<double> values;
   std::string error;
+  const std::size_t failed_before = failed_expectations().size();
   try {
     Group group = Group::from_environment({.deadline = options.deadline});
     values = body(group);
   } catch (const std::exception& caught) {
     error = caught.what();
+  }
+  const std::vector<std::string> failed = failed_expectations();
+  if (error.empty() && failed.size() > failed_before) {
+    error = "an expectation failed: " + failed[failed_before];
   }
   const std::size_t sizes[2] = {values.size(), error.size()};
   write_all(fd, sizes, sizeof(sizes));

@@ -12,7 +12,8 @@ namespace lockstep::test {
 
 struct RankResult {
   std::vector<double> values;  // what the body returned
-  std::string error;           // the text of the exception it threw; empty: it threw none
+  std::string error;           // of the exception it threw, else of the first expectation that
+                               // failed in it; empty: neither
   int status = 0;              // as waitpid gives it
 };
 
