@@ -1,33 +1,31 @@
 #include "cli/config_file.h"
 
 #include "lockstep/error.h"
+#include "support/temporary_folder.h"
 #include "train/option_table.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace lockstep::cli {
 namespace {
 
-std::string written(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "config_file_test.toml";
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
+std::vector<ConfigEntry> entries_of(const std::string& text) {
+  const test::TemporaryFolder folder;
+  return read_config(folder.write("test.toml", text));
 }
 
 std::string value_of(const std::string& toml) {
-  const auto entries = read_config(written("key = " + toml + "\n"));
+  const auto entries = entries_of("key = " + toml + "\n");
   return entries.size() == 1 && entries[0].key == "key" ? entries[0].value : "(not one entry)";
 }
 
 std::string refusal(const std::string& text) {
   try {
-    read_config(written(text));
+    entries_of(text);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -45,7 +43,7 @@ TEST(ConfigFile, reads_what_toml_means) {
 }
 
 TEST(ConfigFile, skips_comments_and_blank_lines_and_counts_lines) {
-  const auto entries = read_config(written("# one\n\n  \t\r\na=1\r\n  b  =  2  \n"));
+  const auto entries = entries_of("# one\n\n  \t\r\na=1\r\n  b  =  2  \n");
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].key, "a");
   EXPECT_EQ(entries[0].value, "1");
@@ -53,15 +51,14 @@ TEST(ConfigFile, skips_comments_and_blank_lines_and_counts_lines) {
   EXPECT_EQ(entries[1].key, "b");
   EXPECT_EQ(entries[1].value, "2");
   EXPECT_EQ(entries[1].line, 5);
-  EXPECT_TRUE(read_config(written("")).empty());
+  EXPECT_TRUE(entries_of("").empty());
 }
 
 TEST(ConfigFile, what_is_no_small_regular_file_is_refused_without_waiting) {
-  const std::string pipe = ::testing::TempDir() + "config_file_test.pipe";
-  ::unlink(pipe.c_str());
+  const test::TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const std::string large = ::testing::TempDir() + "config_file_test.large";
-  std::ofstream(large) << std::string((1 << 20) + 1, '#');
+  const std::string large = folder.write("large", std::string((1 << 20) + 1, '#'));
   for (const std::string& path :
        {pipe, large, std::string("/dev/zero"), std::string("/proc/self/mem"), std::string("/tmp"),
         std::string("/nowhere")}) {
@@ -81,7 +78,7 @@ TEST(ConfigFile, refusals_name_file_and_line) {
         "x = 1\ny = \"\\u12\"\n", "x = 1\ny = \"a\" b\n", "x = 1\ny = \"\\"}) {
     const std::string said = refusal(text);
     EXPECT_TRUE(said.starts_with("--config ")) << said;
-    EXPECT_NE(said.find("config_file_test.toml line 2: "), std::string::npos) << text << said;
+    EXPECT_NE(said.find("/test.toml line 2: "), std::string::npos) << text << said;
   }
 }
 

@@ -1,6 +1,7 @@
 // The program `lockstep` as users meet it: a bad command line ends with 2 and one line that names
 // the option and the fix.
 #include "launch/started_program.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -32,24 +33,21 @@ void PrintTo(const BadLine& bad, std::ostream* out) {
 // Files that the table's command lines name; relative to a folder of the test's own.
 class Folder {
  public:
-  Folder() : path_(fs::path(::testing::TempDir()) / "lockstep-cli-test") {
-    fs::create_directories(path_ / "folder");
-    write("text.txt", std::string(10'000, 'a'));
-    write("short.txt", "to be");
-    write("empty.txt", "");
-    write("unknown.toml", "stpes = 3\n");
-    write("later.toml", "# a comment\nprefetch = 1\n");
-    write("value.toml", "seq = \"many\"\n");
-    write("broken.toml", "[train]\nsteps = 3\n");
-    write("unclosed.toml", "data = \"text\n");
+  Folder() {
+    fs::create_directories(folder_.file("folder"));
+    folder_.write("text.txt", std::string(10'000, 'a'));
+    folder_.write("short.txt", "to be");
+    folder_.write("empty.txt", "");
+    folder_.write("unknown.toml", "stpes = 3\n");
+    folder_.write("later.toml", "# a comment\nprefetch = 1\n");
+    folder_.write("value.toml", "seq = \"many\"\n");
+    folder_.write("broken.toml", "[train]\nsteps = 3\n");
+    folder_.write("unclosed.toml", "data = \"text\n");
   }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string operator/(const std::string& name) const { return folder_.file(name); }
 
  private:
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-  }
-  fs::path path_;
+  test::TemporaryFolder folder_;
 };
 
 Words train(Words words) {
@@ -208,8 +206,7 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
   };
 }
 
-std::vector<BadLine> all_bad_lines() {
-  const Folder folder;
+std::vector<BadLine> all_bad_lines(const Folder& folder) {
   std::vector<BadLine> lines = bad_commands();
   for (const auto& more : {bad_values(), not_built(), bad_combinations(folder)}) {
     lines.insert(lines.end(), more.begin(), more.end());
@@ -218,7 +215,8 @@ std::vector<BadLine> all_bad_lines() {
 }
 
 TEST(Lockstep, bad_command_lines_end_with_2_and_one_line_that_helps) {
-  const std::vector<BadLine> lines = all_bad_lines();
+  const Folder folder;
+  const std::vector<BadLine> lines = all_bad_lines(folder);
   ASSERT_GE(lines.size(), 40u);
   for (const BadLine& bad : lines) {
     SCOPED_TRACE(::testing::PrintToString(bad));
@@ -255,9 +253,9 @@ TEST(Lockstep, every_command_has_help_and_version) {
 }
 
 TEST(Lockstep, a_missing_program_beside_it_is_one_line) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "lockstep-alone";
-  fs::create_directories(folder);
-  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep", fs::copy_options::overwrite_existing);
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep");
   const Folder files;
   for (const Words& words :
        {Words{"bench", "train"}, Words{"train", "--data", files / "text.txt"}}) {
@@ -272,9 +270,9 @@ TEST(Lockstep, a_missing_program_beside_it_is_one_line) {
 
 // Stands beside `lockstep` where lockstep-train would, and shows what it was given.
 TEST(Lockstep, train_starts_its_ranks_with_the_same_words) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "lockstep-with-train";
-  fs::create_directories(folder);
-  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep", fs::copy_options::overwrite_existing);
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep");
   std::ofstream(folder / "lockstep-train")
       << "#!/bin/sh\nif [ -t 0 ]; then exit 9; fi\n"
          "echo $RANK/$WORLD_SIZE threads=$OMP_NUM_THREADS deadline=$LOCKSTEP_DEADLINE \"$@\"\n";
@@ -291,9 +289,9 @@ TEST(Lockstep, train_starts_its_ranks_with_the_same_words) {
 }
 
 TEST(Lockstep, bench_and_generate_become_the_programs_beside_it) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "lockstep-with-bench";
-  fs::create_directories(folder);
-  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep", fs::copy_options::overwrite_existing);
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
+  fs::copy_file(LOCKSTEP_PROGRAM, folder / "lockstep");
   for (const char* const name : {"lockstep-bench-train", "lockstep-train"}) {
     std::ofstream(folder / name) << "#!/bin/sh\necho \"$@\"\nexit 7\n";
     fs::permissions(folder / name, fs::perms::owner_all);

@@ -1,11 +1,11 @@
 #include "cli/train_options.h"
 
 #include "lockstep/error.h"
+#include "support/temporary_folder.h"
 #include "train/option_table.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -20,12 +20,6 @@ Options parsed(const Words& words) { return parse_train(words).options; }
 // Two options are the same when every field of the table writes the same.
 void expect_equal(const Options& a, const Options& b) {
   EXPECT_EQ(train::to_toml(a), train::to_toml(b));
-}
-
-std::string written(const std::string& text) {
-  const std::string path = ::testing::TempDir() + "train_options_test.toml";
-  std::ofstream(path, std::ios::binary) << text;
-  return path;
 }
 
 const Words kEveryOption{"--ranks",
@@ -148,7 +142,8 @@ TEST(TrainOptions, nothing_given_is_the_defaults) {
 TEST(TrainOptions, config_toml_reads_back_to_the_same_options) {
   for (const Words& words : {Words{}, kEveryOption, Words{"--stage", "single", "--warmup", "3"}}) {
     const Options options = parsed(words);
-    const std::string path = written(train::to_toml(options));
+    const test::TemporaryFolder folder;
+    const std::string path = folder.write("config.toml", train::to_toml(options));
     expect_equal(parsed({"--config", path}), options);
     EXPECT_EQ(parsed({"--config", path}).data, options.data);
     EXPECT_EQ(parsed({"--config", path}).learning_rate, options.learning_rate);
@@ -157,8 +152,9 @@ TEST(TrainOptions, config_toml_reads_back_to_the_same_options) {
 }
 
 TEST(TrainOptions, the_command_line_wins_over_the_config_wherever_it_stands) {
+  const test::TemporaryFolder folder;
   const std::string path =
-      written("steps = 5\nranks = 3\nreproducible = true\noverlap = \"off\"\n");
+      folder.write("test.toml", "steps = 5\nranks = 3\nreproducible = true\noverlap = \"off\"\n");
   for (const Words& words : {Words{"--config", path, "--steps", "9", "--reproducible=false"},
                              Words{"--reproducible=false", "--steps", "9", "--config", path}}) {
     const Options options = parsed(words);

@@ -1,6 +1,7 @@
 #include "comm/memory_limits.h"
 
 #include "lockstep/error.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -13,12 +14,10 @@ namespace {
 // A host made of files.
 class MemoryLimits : public ::testing::Test {
  protected:
-  MemoryLimits() : root_(::testing::TempDir() + "lockstep_memory_limits") {
-    std::filesystem::remove_all(root_);
+  MemoryLimits() {
     files_ = {root_ + "/meminfo", root_ + "/cgroup", root_ + "/groups"};
     write("meminfo", "MemTotal: 900 kB\nMemAvailable:    100 kB\nCached: 1 kB\n");
   }
-  ~MemoryLimits() override { std::filesystem::remove_all(root_); }
 
   void write(const std::string& name, const std::string& text) {
     const std::filesystem::path path = root_ + "/" + name;
@@ -26,7 +25,8 @@ class MemoryLimits : public ::testing::Test {
     std::ofstream(path) << text;
   }
 
-  std::string root_;
+  test::TemporaryFolder folder_;
+  std::string root_ = folder_.path();
   HostFiles files_;
 };
 

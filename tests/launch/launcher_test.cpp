@@ -3,6 +3,7 @@
 #include "launch/launcher.h"
 
 #include "launch/started_program.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -341,8 +342,8 @@ TEST(Launcher, a_program_that_can_not_run_is_one_line) {
 }
 
 TEST(Launcher, a_file_that_the_kernel_refuses_to_execute_is_said_once) {
-  const std::string path = ::testing::TempDir() + "not-a-program";
-  std::ofstream(path) << "neither ELF nor #!\n";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("not-a-program", "neither ELF nor #!\n");
   ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   StartedProgram job(launch_words(4, {path}));
   EXPECT_EQ(job.wait(), 1);

@@ -12,7 +12,6 @@
 #include <functional>
 #include <signal.h>
 #include <sstream>
-#include <stdexcept>
 #include <thread>
 #include <unistd.h>
 
@@ -23,7 +22,8 @@ using launch::pointers_to;
 
 namespace fs = std::filesystem;
 
-std::string contents_of(const std::string& path) {
+// Empty where there is none: processes end while they are looked at.
+std::string text_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -42,7 +42,7 @@ bool wait_until(const std::function<bool()>& condition, std::chrono::millisecond
 }
 
 bool is_zombie(const std::string& process_folder) {
-  const std::string stat = contents_of(process_folder + "/stat");
+  const std::string stat = text_of(process_folder + "/stat");
   const std::size_t name_end = stat.rfind(')');
   return name_end == std::string::npos || stat.compare(name_end, 3, ") Z") == 0;
 }
@@ -66,11 +66,6 @@ StartedProgram::StartedProgram(std::vector<std::string> command,
                                const std::vector<std::string>& environment) {
   static std::atomic<int> count{0};
   mark_ = "LOCKSTEP_TEST_MARK=" + std::to_string(::getpid()) + "." + std::to_string(++count);
-  std::string name = (fs::temp_directory_path() / "lockstep-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) {
-    throw std::runtime_error("mkdtemp " + name);
-  }
-  folder_ = name;
   std::vector<std::string> variables = environment;
   variables.push_back(mark_);
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -80,7 +75,7 @@ StartedProgram::StartedProgram(std::vector<std::string> command,
   const std::vector<char*> pointers = pointers_to(variables);
   pid_ = ::fork();
   if (pid_ == 0) {
-    become(words, pointers, folder_);
+    become(words, pointers, folder_.path());
   }
 }
 
@@ -92,8 +87,6 @@ StartedProgram::~StartedProgram() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 int StartedProgram::wait(std::chrono::milliseconds patience) {
@@ -107,9 +100,9 @@ int StartedProgram::wait(std::chrono::milliseconds patience) {
   return exit_code_;
 }
 
-std::string StartedProgram::output() const { return contents_of(folder_ + "/output"); }
+std::string StartedProgram::output() const { return text_of(folder_.file("output")); }
 
-std::string StartedProgram::error() const { return contents_of(folder_ + "/error"); }
+std::string StartedProgram::error() const { return text_of(folder_.file("error")); }
 
 bool StartedProgram::wait_for_text(const std::string& text,
                                    std::chrono::milliseconds patience) const {
@@ -124,7 +117,7 @@ std::vector<pid_t> StartedProgram::marked_processes() const {
     if (pid <= 0 || is_zombie(entry.path())) {
       continue;
     }
-    const std::string variables = std::string(1, '\0') + contents_of(entry.path() / "environ");
+    const std::string variables = std::string(1, '\0') + text_of(entry.path() / "environ");
     if (variables.find(std::string(1, '\0') + mark_ + std::string(1, '\0')) != std::string::npos) {
       found.push_back(pid);
     }

@@ -2,6 +2,8 @@
 // it left behind. Every process that it starts carries a mark in its environment.
 #pragma once
 
+#include "support/temporary_folder.h"
+
 #include <sys/types.h>
 
 #include <chrono>
@@ -35,7 +37,7 @@ class StartedProgram {
 
  private:
   std::string mark_;
-  std::string folder_;
+  TemporaryFolder folder_;
   pid_t pid_ = -1;
   int exit_code_ = -1;
   bool reaped_ = false;

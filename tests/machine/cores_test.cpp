@@ -1,5 +1,7 @@
 #include "machine/cores.h"
 
+#include "support/temporary_folder.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,15 +19,6 @@ namespace fs = std::filesystem;
 // A tree of cgroup files of its own for each test.
 class CpuQuota : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ =
-        fs::path(::testing::TempDir()) /
-        ("cgroup-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const fs::path& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text << "\n";
@@ -35,7 +28,8 @@ class CpuQuota : public ::testing::Test {
   }
 
  private:
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  fs::path root_ = folder_.path();
 };
 
 TEST_F(CpuQuota, none_without_files) { EXPECT_EQ(quota(), std::nullopt); }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 
 namespace lockstep {
 namespace {
@@ -421,6 +422,21 @@ TEST(Zero3, ReducesUnitByUnitWithTheBitsOfDdp) {
         EXPECT_EQ(train_with(Stage::zero3, unit_blocks, overlap), ddp) << unit_blocks;
       }
     }
+  }
+}
+
+// Each rank writes its shard into memory that all read.
+TEST(Zero3, AParameterIsSetWhenEveryRankHasWritten) {
+  for (const Values& values : run(2, [](Group& group) {
+         Parameters model(Shapes{{"w", {100}}}, 1.0);
+         Parallel parallel(model, group, {.stage = Stage::zero3});
+         if (group.rank() == 1) {
+           std::this_thread::sleep_for(std::chrono::milliseconds(50));
+         }
+         parallel.set_parameter("w", torch::full({100}, 3.0f));
+         return values_of(model["w"]);
+       })) {
+    EXPECT_EQ(values, Values(100, 3.0));
   }
 }
 

@@ -119,15 +119,16 @@ TEST(TorchOptimizer, A26_not_finite_on_one_rank_skips_the_step_everywhere) {
 
 TEST(TorchOptimizer, A23b_bf16_parameters_are_updated_in_their_masters) {
   Group group = Group::alone();
-  Parameters model(Shapes{{"w", {1}}}, 1.0);
+  Parameters model(Shapes{{"w", {1}}, {"v", {3}}}, 1.0);
   Parallel parallel(model, group, {.stage = Stage::single, .precision = Precision::bf16_mixed()});
   auto optimizer = parallel.optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.001));
   for (int step = 0; step < 500; ++step) {
-    model["w"].sum().backward();
+    (model["w"].sum() + 0.5 * model["v"].sum()).backward();
     optimizer.step();
   }
   EXPECT_NEAR(parallel.full_parameter("w").item<double>(), 0.5, 1e-4);
   EXPECT_EQ(model["w"].item<double>(), 0.5);
+  EXPECT_EQ(values_of(model["v"]), Values(3, 0.75));
   EXPECT_EQ(model["w"].scalar_type(), torch::kBFloat16);
 }
 

@@ -197,6 +197,15 @@ def environment_reads(root):
             and path != root / "src/base/environment.cpp"]
 
 
+def folders_of_their_own(root):
+    """Tests run beside each other: one that names a fixed temporary path shares it with the rest."""
+    shared = re.compile(r"\bTempDir\s*\(|\btemp_directory_path\s*\(")
+    return [f"{path}: names a temporary path; use support/temporary_folder.h"
+            for path in cpp_files(root) if path.relative_to(root).parts[0] == "tests"
+            if shared.search(without_comments_and_strings(path.read_text()))
+            and path != root / "tests/support/temporary_folder.h"]
+
+
 UNWANTED = {
     "an unfinished mark": re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b"),
     "a skipped test": re.compile("GTEST" + "_SKIP"),

@@ -38,6 +38,9 @@ class ProjectTest(unittest.TestCase):
     def test_environment_is_read_in_one_file(self):
         self.keeps(rules.environment_reads)
 
+    def test_folders_of_their_own_are_used(self):
+        self.keeps(rules.folders_of_their_own)
+
     def test_no_unwanted_words(self):
         self.keeps(rules.unwanted_words)
 
@@ -109,6 +112,12 @@ class RulesTest(unittest.TestCase):
         read = 'const char* a = std::getenv("A");\n'
         self.assertEqual(self.found(rules.environment_reads, {"src/base/environment.cpp": read}), 0)
         self.assertEqual(self.found(rules.environment_reads, {"src/comm/a.cpp": read}), 1)
+
+    def test_folders_of_their_own(self):
+        shared = "auto folder = ::testing::TempDir();\n"
+        own = {"tests/support/temporary_folder.h": shared}
+        self.assertEqual(self.found(rules.folders_of_their_own, own), 0)
+        self.assertEqual(self.found(rules.folders_of_their_own, {"tests/comm/a_test.cpp": shared}), 1)
 
     def test_unwanted_words(self):
         for text in ("// TO" + "DO: later", "GTEST" + "_SKIP();", "see py" + "pi.org",

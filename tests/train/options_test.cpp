@@ -1,6 +1,7 @@
 #include "train/options.h"
 
 #include "lockstep/error.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -16,13 +17,9 @@ namespace fs = std::filesystem;
 class Check : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / "options-test";
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     options_.data = text_of(10'000);
     options_.run_directory = (folder_ / "runs/first").string();
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   std::string text_of(std::size_t bytes) const {
     const fs::path path = folder_ / (std::to_string(bytes) + ".txt");
@@ -38,7 +35,8 @@ class Check : public ::testing::Test {
     return "accepted";
   }
 
-  fs::path folder_;
+  test::TemporaryFolder temporary_;
+  fs::path folder_ = temporary_.path();
   Options options_;
 };
 
@@ -144,13 +142,14 @@ TEST(Options, generate_needs_a_run_folder) {
   GenerateOptions options;
   options.run_directory = "/no/such/run";
   EXPECT_THROW(check(options), UsageError);
-  options.run_directory = ::testing::TempDir();
+  const test::TemporaryFolder folder;
+  options.run_directory = folder.path();
   EXPECT_NO_THROW(check(options));
 }
 
 TEST(Options, an_export_goes_to_a_new_or_empty_folder) {
-  const fs::path folder = fs::path(::testing::TempDir()) / "export-test";
-  fs::remove_all(folder);
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path();
   fs::create_directories(folder / "run");
   ExportOptions options{.run_directory = (folder / "run").string(),
                         .folder = (folder / "run/model").string()};
@@ -161,7 +160,6 @@ TEST(Options, an_export_goes_to_a_new_or_empty_folder) {
   EXPECT_NO_THROW(check(options));
   options.run_directory = (folder / "absent").string();
   EXPECT_THROW(check(options), UsageError);
-  fs::remove_all(folder);
 }
 
 }  // namespace
