@@ -76,15 +76,30 @@ enum class BufferPolicy : std::uint8_t { broadcast, average };
 //   full   on every rank first, as in the other stages and under no_sync()
 enum class AccumulateIn : std::uint8_t { shard, full };
 
+// What becomes of a zero3 unit's parameters between its forward and its backward:
+//   always  freed, and gathered again: as between hosts. Outside of its own forward a unit's
+//           parameters can't be read: use full_parameter() or with_full_parameters()
+//   never   they stay readable, which on one host costs no memory
+enum class Reshard : std::uint8_t { always, never };
+
 struct ParallelOptions {
   Stage stage = Stage::ddp;
   Precision precision = {};
   BufferPolicy buffers = BufferPolicy::broadcast;
   AccumulateIn accumulate_in = AccumulateIn::shard;
-  std::int64_t unit_blocks = 1;  // zero3: so many Units (unit.h) in a row travel as one
+  // One copy of the parameters for all ranks of a host, as zero3 always has: each rank updates its
+  // shard of them, and keeps the masters and the optimizer state of that shard only. Outside of the
+  // optimizer parameters are for reading; see set_parameter().
+  bool share_parameters = false;
+  Reshard reshard = Reshard::never;  // zero3
+  std::int64_t unit_blocks = 1;      // zero3: so many Units (unit.h) in a row travel as one
   double bucket_mb = 25.0;  // 1 MB = 1e6 bytes of gradient; the first bucket is smaller; 0: one
                             // collective per parameter
   bool overlap = true;      // off: collectives start when backward has ended
+  // Units (unit.h) keep no activations for backward: it runs their forward again, with the same
+  // draws of LibTorch's default generator, for about a third more time. Needs backward() without
+  // create_graph and without chosen inputs.
+  bool recompute = false;
   // Same bits whatever the number of ranks: leaves add in the tree inside a rank too. Needs powers
   // of two for ranks and micro-batches.
   bool reproducible = false;
@@ -100,6 +115,9 @@ struct MicroStep {
   bool last = false;        // its backward synchronises
   std::int64_t weight = 1;  // as given to weighted_micro_steps()
 };
+
+// What with_full_parameters() is for.
+enum class FullParameters : std::uint8_t { read, write };
 
 // Bytes this rank holds for the model, by category (the ledger).
 struct HeldBytes {
@@ -205,13 +223,23 @@ class Parallel {
   double mean_loss(std::span<const double> sums, std::int64_t total_weight);
 
   // The fp32 value of a parameter (the master copy where there is one): a view, not to be written.
-  // In the sharded stages with 16-bit parameters collective, and a copy: every rank keeps a part of
-  // the masters.
+  // In the sharded stages and with share_parameters, with 16-bit parameters, collective and a copy:
+  // every rank keeps a part of the masters.
   torch::Tensor full_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
-  // rank with the same values; in zero3 collective. Throws UsageError for an unknown name or
-  // another shape.
+  // rank with the same values; collective in zero3 and with share_parameters. Throws UsageError for
+  // an unknown name or another shape.
   void set_parameter(const std::string& name, const torch::Tensor& values);
+
+  // Calls `body` while every trained parameter of the module is whole and in full precision (fp32
+  // where it is held in 16 bits), as torch::save(), an average of the weights or clamping want
+  // them. With `write` what `body` leaves in the parameters, the same on every rank, becomes their
+  // value, and what forward reads its rounding. Costs 4 bytes per parameter while it lasts, with
+  // `write` or where parameters are held in 16 bits. Collective, between steps: UsageError
+  // otherwise. When `body` throws on some rank nothing is changed, and all ranks throw (UsageError
+  // for a UsageError, else Error).
+  void with_full_parameters(const std::function<void()>& body,
+                            FullParameters access = FullParameters::read);
 
   // Steps taken or skipped; with the seed and the leaf it decides dropout.
   std::int64_t steps() const;

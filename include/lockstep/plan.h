@@ -10,7 +10,8 @@
 // holds log2(k) partial sums of it. Everything lies in flat parameters, whose padding is counted.
 // zero1 divides the optimizer's bytes by P: 8 + 8/P and 4 + 12/P. zero2 the gradients' too: 4 +
 // 12/P and 2 + 14/P, and has two buckets in flight beside. zero3 on one host the parameters' too,
-// of which the host has one copy: 16/P.
+// of which the host has one copy: 16/P. share_parameters divides parameters and optimizer in the
+// other stages too.
 #pragma once
 
 #include "lockstep/dtype.h"
@@ -37,6 +38,7 @@ struct Training {
   std::int64_t micro_batches = 1;   // k: of one rank in one step
   bool reproducible = false;        // needs powers of two for ranks and micro_batches
   bool accumulate_in_shard = true;  // zero2, zero3: as AccumulateIn::shard in parallel.h
+  bool share_parameters = false;    // one copy on the host: as in parallel.h
   std::int64_t unit_blocks = 1;     // zero3: units in a row that travel as one
   double bucket_mb = 25;            // 1 MB = 1e6 bytes; 0: one collective per parameter
   int optimizer_vectors = 2;  // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
@@ -63,7 +65,8 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training);
 
 // Payload of one step on `rank` (shared memory: received = bytes read from others' memory, sent =
 // bytes written into it). ddp: (P−1)/P·X each, X being the gradients in flat buckets. zero1:
-// (P−1)/P·X received for the gradients, and as much of the parameters sent once they are updated.
+// (P−1)/P·X received for the gradients, and as much of the parameters sent once they are updated,
+// unless the host has one copy of them.
 // zero2 receives gradients for every micro-batch that accumulates in shards.
 Traffic step_traffic(std::span<const Parameter> parameters, const Training& training, int rank,
                      const SmallCollectives& small = {});

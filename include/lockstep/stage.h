@@ -40,10 +40,22 @@ constexpr bool is_built(Stage stage) {
   return stage != Stage::coordinator && stage != Stage::async && stage != Stage::hybrid;
 }
 
-// Does each rank keep, and update, only its shard of full precision and optimizer state?
+// Is the mean gradient complete in each rank's shard only?
 constexpr bool is_sharded(Stage stage) {
   return stage == Stage::zero1 || stage == Stage::zero2 || stage == Stage::zero3 ||
          stage == Stage::hybrid;
+}
+
+// Do the ranks of a host read one copy of the parameters in place? zero3's do, the others' where
+// `share_parameters` asks for it.
+constexpr bool shares_parameters(Stage stage, bool share_parameters) {
+  return stage == Stage::zero3 || share_parameters;
+}
+
+// Does each rank keep, and update, only its shard of full precision and optimizer state? Of one
+// copy nobody may write more.
+constexpr bool updates_shards(Stage stage, bool share_parameters) {
+  return is_sharded(stage) || share_parameters;
 }
 
 // Do gradients rest in shards, so that micro-batches can add up there?

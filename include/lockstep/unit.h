@@ -10,17 +10,36 @@
 // non-template forward, as they do without Unit. Its output must be one of outputs.h.
 #pragma once
 
+#include "lockstep/error.h"
 #include "lockstep/outputs.h"
+#include "lockstep/recompute.h"
 
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
+
+class UnitBase;
+
+// Who is told of a unit's forward passes: the engine.
+class UnitObserver {
+ public:
+  virtual ~UnitObserver() = default;
+  virtual void before_forward(const UnitBase& unit) = 0;
+  // With the tensors among its arguments and in its output.
+  virtual void after_forward(const UnitBase& unit, const parallel::Tensors& inputs,
+                             const parallel::Tensors& outputs) = 0;
+  // It ended, and there will be no backward.
+  virtual void end_forward(const UnitBase& unit) noexcept = 0;
+};
 
 // The engine's view of a unit, whatever module it wraps.
 class UnitBase {
@@ -29,15 +48,74 @@ class UnitBase {
   UnitBase(const UnitBase&) noexcept {}
   UnitBase& operator=(const UnitBase&) noexcept { return *this; }
   virtual ~UnitBase() = default;
-  // Forward passes of this object so far.
+  // Forward passes of this object so far; those that backward repeats are not counted.
   std::int64_t forwards() const { return forwards_; }
+
+  // For ParallelOptions::recompute: from now on forward keeps no activations but repeats itself in
+  // backward, which calls `before_backward`, while it is set, first. nullptr ends it.
+  void recompute(std::shared_ptr<const std::function<void()>> before_backward) {
+    before_backward_ = std::move(before_backward);
+  }
+  // nullptr: nobody any more. It must outlive its observing.
+  void observe(UnitObserver* observer) { observer_ = observer; }
+  UnitObserver* observer() const { return observer_; }
 
  protected:
   void entered() { ++forwards_; }
+  bool recomputes() const { return before_backward_ != nullptr && torch::GradMode::is_enabled(); }
+  const std::shared_ptr<const std::function<void()>>& before_backward() const {
+    return before_backward_;
+  }
 
  private:
   std::int64_t forwards_ = 0;
+  UnitObserver* observer_ = nullptr;
+  std::shared_ptr<const std::function<void()>> before_backward_;
 };
+
+// Keeps the parameters of `module` and of all units in it readable while it lives, where the engine
+// frees them between forward and backward (Reshard::always): for code that reads them outside of a
+// unit's forward. The engine must outlive it.
+class Gathered {
+ public:
+  explicit Gathered(const torch::nn::Module& module);
+  ~Gathered();
+  Gathered(const Gathered&) = delete;
+  Gathered& operator=(const Gathered&) = delete;
+
+ private:
+  void gather(const torch::nn::Module& module);
+
+  std::vector<const UnitBase*> units_;
+};
+
+namespace parallel {
+
+// The tensors among arguments or in an output; what TensorsIn doesn't know has none.
+template <class Visit, class... Values>
+void for_each_known_tensor(const Visit& visit, Values&... values) {
+  const auto look = [&visit](auto& value) {
+    if constexpr (TensorOutput<decltype(value)>) {
+      for_each_tensor(value, visit);
+    }
+  };
+  (look(values), ...);
+}
+
+template <class... Values>
+Tensors tensors_in(Values&... values) {
+  Tensors tensors;
+  for_each_known_tensor([&](const torch::Tensor& tensor) { tensors.push_back(tensor); }, values...);
+  return tensors;
+}
+
+template <class... Values>
+void replace_tensors(const Tensors& tensors, Values&... values) {
+  std::size_t next = 0;
+  for_each_known_tensor([&](torch::Tensor& tensor) { tensor = tensors.at(next++); }, values...);
+}
+
+}  // namespace parallel
 
 // The wrapper itself: any overload of the module's forward.
 template <class Module>
@@ -52,7 +130,71 @@ class UnitCall : public Module, public UnitBase {
                   "a Unit's forward must return a tensor, or a pair, tuple, vector, array, map or "
                   "optional of such; for another type specialise lockstep::TensorsIn (outputs.h)");
     entered();
-    return Module::forward(std::forward<Arguments>(arguments)...);
+    if (observer() == nullptr) {
+      return pass<Output>(std::forward<Arguments>(arguments)...);
+    }
+    observer()->before_forward(*this);
+    const parallel::Tensors inputs = parallel::tensors_in(arguments...);
+    try {
+      Output output = pass<Output>(std::forward<Arguments>(arguments)...);
+      observer()->after_forward(*this, inputs, parallel::tensors_in(output));
+      return output;
+    } catch (...) {
+      observer()->end_forward(*this);
+      throw;
+    }
+  }
+
+ private:
+  template <class Output, class... Arguments>
+  Output pass(Arguments&&... arguments) {
+    if (!recomputes()) {
+      return Module::forward(std::forward<Arguments>(arguments)...);
+    }
+    if constexpr ((std::is_copy_constructible_v<std::decay_t<Arguments>> && ...)) {
+      return recomputed<Output>(std::forward<Arguments>(arguments)...);
+    } else {
+      throw UsageError(
+          "recompute: a unit's forward is called with an argument that can't be kept "
+          "for a second pass, since it can't be copied");
+    }
+  }
+
+  // Copies of the arguments are kept for the second pass; tensors among them are as they were
+  // given, other tensors (in types that TensorsIn does not know) must not need a gradient.
+  template <class Output, class... Arguments>
+  Output recomputed(Arguments&&... arguments) {
+    const auto given = std::make_shared<const std::tuple<std::decay_t<Arguments>...>>(
+        std::forward<Arguments>(arguments)...);
+    const auto run = [this, given](const parallel::Tensors& inputs) -> Output {
+      std::tuple<std::decay_t<Arguments>...> copies = *given;
+      return std::apply(
+          [this, &inputs](auto&... copy) -> Output {
+            parallel::replace_tensors(inputs, copy...);
+            return this->Module::forward(static_cast<Arguments&&>(copy)...);
+          },
+          copies);
+    };
+    parallel::RepeatablePass pass{
+        this->shared_from_this(),
+        std::apply([](const auto&... one) { return parallel::tensors_in(one...); }, *given),
+        [run](const parallel::Tensors& inputs) {
+          Output output = run(inputs);
+          return parallel::tensors_in(output);
+        },
+        before_backward()};
+    if (!parallel::needs_gradient(pass)) {
+      return run(pass.inputs);
+    }
+    parallel::PassState state = parallel::note_state(pass.inputs);
+    Output output = [&] {
+      const torch::NoGradGuard no_graph;
+      return run(pass.inputs);
+    }();
+    const parallel::Tensors outputs = parallel::tensors_in(output);
+    parallel::replace_tensors(
+        parallel::recompute_in_backward(std::move(pass), std::move(state), outputs), output);
+    return output;
   }
 };
 

@@ -71,7 +71,7 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
                      std::to_string(group.size()));
   }
   exchange_ = make_exchange(options_.stage, *device_, group_, exposed_);
-  if (sharded()) {
+  if (updates_shards()) {
     updated_values_.emplace(*device_, group_, exposed_);
   }
   make_collector();
@@ -84,6 +84,17 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
   }
   hooks_ =
       std::make_unique<GradientHooks>(std::move(listed), [this](std::size_t i) { on_gradient(i); });
+  if (options_.recompute) {
+    recomputing_.emplace(model_.module(), [this] { enter_recomputation(); });
+  }
+  make_resident();
+}
+
+void Engine::make_resident() {
+  resident_.reset();
+  if (options_.stage == Stage::zero3 && options_.reshard == Reshard::always) {
+    resident_.emplace(model_);
+  }
 }
 
 void Engine::make_collector() {
@@ -117,6 +128,7 @@ MicroStep Engine::begin_micro_steps(std::int64_t k, std::int64_t total_weight) {
 
 MicroStep Engine::next_micro_step(MicroStep previous, std::int64_t k) {
   collector_->end_leaf();
+  end_units();
   buffers_.end_leaf();
   ++leaves_;
   if (previous.last) {
@@ -222,8 +234,16 @@ void Engine::on_gradient(std::size_t listed) {
   collector_->on_gradient(*parameter);
 }
 
+// What a unit recomputes gives its gradients in a backward of its own, whose end ends no leaf.
+void Engine::enter_recomputation() {
+  if (loop_ != Loop::micro_steps) {
+    enter_backward(std::nullopt);
+  }
+}
+
 // Outside micro_steps a backward is a leaf, and its end is known from LibTorch only.
-void Engine::enter_backward(std::size_t listed) {
+// `with_gradient`: the listed parameter that this one has given a gradient by now, if any.
+void Engine::enter_backward(std::optional<std::size_t> with_gradient) {
   const int backward = running_backward();
   if (backward == backward_) {
     return;
@@ -241,7 +261,7 @@ void Engine::enter_backward(std::size_t listed) {
     scale_ = 1.0 / group_.size();
     if (carries) {
       refuse_carrying();
-      carry_gradients(listed);
+      carry_gradients(with_gradient);
     }
   }
   begin_leaf(leaves_, !accumulates);
@@ -274,7 +294,7 @@ void Engine::refuse_carrying() {
 }
 
 // LibTorch adds to a .grad that nobody cleared; `but_not` is the one it has added to by now.
-void Engine::carry_gradients(std::size_t but_not) {
+void Engine::carry_gradients(std::optional<std::size_t> but_not) {
   for (std::size_t i = 0; i < model_.listed().size(); ++i) {
     const auto parameter = model_.trained(i);
     if (i != but_not && parameter && model_.listed()[i].tensor.grad().defined()) {
@@ -287,6 +307,7 @@ void Engine::end_backward() {
   const torch::NoGradGuard no_grad;
   backward_ = -1;
   collector_->end_leaf();
+  end_units();
   ++leaves_;
   if (loop_ == Loop::plain) {
     exchange();
@@ -316,6 +337,13 @@ void Engine::follow_unfreezing() {
   }
   model_.add(unfrozen, group_, options_, *device_);
   make_collector();
+  make_resident();
+}
+
+void Engine::end_units() {
+  if (resident_) {
+    resident_->end_backward();
+  }
 }
 
 void Engine::begin_leaf(std::int64_t leaf, bool exchanges) {
@@ -347,6 +375,7 @@ std::vector<bool> Engine::arrived() const {
 
 void Engine::abandon() {
   collector_->abandon();
+  end_units();
   buffers_.abandon();
   backward_ = -1;
   if (loop_ == Loop::micro_steps) {

@@ -8,6 +8,8 @@
 #include "parallel/flat_model.h"
 #include "parallel/gradient_hooks.h"
 #include "parallel/mean_gradient.h"
+#include "parallel/recomputing_units.h"
+#include "parallel/resident_units.h"
 #include "parallel/stopwatch.h"
 #include "parallel/updated_values.h"
 
@@ -68,6 +70,9 @@ class Engine {
 
   int ranks() const { return group_.size(); }
   bool sharded() const { return is_sharded(options_.stage); }
+  bool updates_shards() const {
+    return lockstep::updates_shards(options_.stage, options_.share_parameters);
+  }
   std::size_t parameters() const { return model_.tensors().size(); }
   const NamedParameter& parameter(std::size_t i) const;
   // The number of a trained parameter; none for another name.
@@ -86,6 +91,7 @@ class Engine {
   torch::Tensor full_grad(const std::string& name) const;
   torch::Tensor full_parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const torch::Tensor& values);
+  void with_full_parameters(const std::function<void()>& body, FullParameters access);
   std::int64_t steps() const { return step_; }
   // Discards gradients and counts on from `steps`.
   void resume_at(std::int64_t steps);
@@ -106,6 +112,9 @@ class Engine {
   // In the step of micro_steps: which of its leaves the index-th here is.
   std::int64_t leaf_of(std::int64_t index) const;
   void check_micro_steps(std::int64_t k) const;
+  bool shares_parameters() const {
+    return lockstep::shares_parameters(options_.stage, options_.share_parameters);
+  }
   std::size_t with_gradient(const std::string& name) const;
   void refuse_incomplete();
 
@@ -117,14 +126,17 @@ class Engine {
   void stepped();
   void skipped();
   void on_gradient(std::size_t listed);
-  void enter_backward(std::size_t listed);
+  void enter_backward(std::optional<std::size_t> with_gradient);
+  void enter_recomputation();
   void refuse_carrying();
-  void carry_gradients(std::size_t but_not);
+  void carry_gradients(std::optional<std::size_t> but_not);
   void end_backward();
+  void end_units();
   void begin_step(GradientPlace place, GradientWidth width, LeafOrder order);
   void begin_loop_step(bool accumulates);
   void follow_unfreezing();
   void make_collector();
+  void make_resident();
   void begin_leaf(std::int64_t leaf, bool exchanges);
   void exchange();
   void abandon();
@@ -141,6 +153,8 @@ class Engine {
   std::unique_ptr<GradientCollector> collector_;
   std::unique_ptr<GradientHooks> hooks_;
   std::optional<UpdatedValues> updated_values_;  // where shards are updated
+  std::optional<RecomputingUnits> recomputing_;
+  std::optional<ResidentUnits> resident_;  // where units are freed after forward
 
   Phase phase_ = Phase::idle;
   Loop loop_ = Loop::plain;

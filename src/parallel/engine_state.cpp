@@ -74,8 +74,21 @@ void Engine::set_parameter(const std::string& name, const torch::Tensor& values)
   const torch::NoGradGuard no_grad;
   device_->host_follows_compute();
   model_.set_full_precision(name, values, *device_);
-  if (options_.stage == Stage::zero3) {
+  if (shares_parameters()) {
     group_.barrier({.name = "set " + name});
+  }
+}
+
+void Engine::with_full_parameters(const std::function<void()>& body, FullParameters access) {
+  if (phase_ != Phase::idle) {
+    throw UsageError(
+        "with_full_parameters() in the middle of a step; call it after the optimizer's step (or "
+        "zero_grad())");
+  }
+  device_->host_follows_compute();
+  model_.with_full_precision(body, access, group_, *device_);
+  if (access == FullParameters::write && shares_parameters()) {
+    group_.barrier({.name = "with_full_parameters"});
   }
 }
 

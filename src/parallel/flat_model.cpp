@@ -1,10 +1,12 @@
 #include "parallel/flat_model.h"
 
 #include "base/bucket_plan.h"
+#include "comm/together.h"
 #include "parallel/parameters.h"
 #include "parallel/units.h"
 
 #include <algorithm>
+#include <malloc.h>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -59,7 +61,7 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
     }
   }
   convert_frozen(*module_, options.precision);
-  attach(std::move(parts), options.stage, group, device);
+  attach(std::move(parts), options, group, device);
   listed_ = floating_parameters(*module_, options.precision);
   number_trained();
 }
@@ -101,11 +103,11 @@ std::vector<std::vector<NamedParameter>> FlatModel::plan(std::vector<NamedParame
 }
 
 // Updated shards are written where forward reads the values, without a copy: into each rank's own,
-// or (zero3) into the one that all ranks of the host read.
+// or into the one that all ranks of the host read.
 std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParameter>>& parts,
-                                      Stage stage, Group& group) {
+                                      const ParallelOptions& options, Group& group) {
   std::vector<Spread> spreads(parts.size(), Spread{.ranks = group.size()});
-  if (!is_sharded(stage)) {
+  if (!updates_shards(options.stage, options.share_parameters)) {
     return spreads;
   }
   std::vector<std::int64_t> offsets;
@@ -116,7 +118,7 @@ std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParamet
     counts.push_back(FlatParameter::layout_of(members, group.size()).size());
     bytes += counts.back() * size_of(dtype_of(members.at(0).held_as));
   }
-  const bool one_copy = stage == Stage::zero3;
+  const bool one_copy = shares_parameters(options.stage, options.share_parameters);
   const HostMemory host = one_copy ? group.allocate_host(bytes, "parameters") : HostMemory();
   const SymmetricMemory memory =
       one_copy ? SymmetricMemory() : group.allocate_symmetric(bytes, "parameters");
@@ -132,9 +134,9 @@ std::vector<Spread> FlatModel::spread(const std::vector<std::vector<NamedParamet
   return spreads;
 }
 
-void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts, Stage stage, Group& group,
-                       Device& device) {
-  const std::vector<Spread> spreads = spread(parts, stage, group);
+void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts,
+                       const ParallelOptions& options, Group& group, Device& device) {
+  const std::vector<Spread> spreads = spread(parts, options, group);
   for (std::size_t n = 0; n < parts.size(); ++n) {
     owned_.push_back(std::make_unique<FlatParameter>(device, std::move(parts[n]), spreads[n]));
     FlatParameter* const part = parts_.emplace_back(owned_.back().get());
@@ -147,8 +149,9 @@ void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts, Stage sta
       places_.push_back({parts_.size() - 1, i});
     }
   }
-  if (stage == Stage::zero3) {
-    guard_writes(stage);
+  ::malloc_trim(0);  // what the module's own tensors took would stay with the process
+  if (shares_parameters(options.stage, options.share_parameters)) {
+    guard_writes(options.stage);
     group.barrier({.name = "initial values are written"});
   }
 }
@@ -160,8 +163,8 @@ void FlatModel::guard_writes(Stage stage) {
     for (std::size_t i = 0; i < part->members(); ++i) {
       const std::span<const std::byte> bytes = part->bytes_of(i);
       entries.push_back({bytes.data(), bytes.data() + bytes.size(),
-                         "lockstep: parameter '" + part->member(i).name + "' was written to: in " +
-                             std::string(name_of(stage)) +
+                         "lockstep: parameter '" + part->member(i).name + "' was written to: " +
+                             (stage == Stage::zero3 ? "in zero3" : "with share_parameters") +
                              " the ranks of a host share one copy, for reading; use "
                              "Parallel::set_parameter()\n"});
     }
@@ -200,7 +203,7 @@ void FlatModel::add(const std::vector<std::size_t>& unfrozen, Group& group,
     names.push_back(listed_[i].name);
   }
   verify_equal_lists(group, names, "unfrozen parameters");
-  attach(plan(std::move(parameters), options), options.stage, group, device);
+  attach(plan(std::move(parameters), options), options, group, device);
   number_trained();
 }
 
@@ -240,6 +243,40 @@ void FlatModel::set_full_precision(const std::string& name, const at::Tensor& va
     }
   }
   parameter.detach().copy_(values);  // a frozen one
+}
+
+void FlatModel::with_full_precision(const std::function<void()>& body, FullParameters access,
+                                    Group& group, Device& device) {
+  const bool writes = access == FullParameters::write;
+  {
+    const torch::NoGradGuard no_grad;
+    for (FlatParameter* part : parts_) {
+      part->show_full_precision(writes, group);
+    }
+  }
+  try {
+    comm::do_together(group, "with_full_parameters", [&body] {
+      body();
+      return std::string();
+    });
+  } catch (...) {
+    show_held();
+    throw;
+  }
+  const torch::NoGradGuard no_grad;
+  if (writes) {
+    for (FlatParameter* part : parts_) {
+      part->take_shown(device);
+    }
+  }
+  show_held();
+}
+
+void FlatModel::show_held() {
+  const torch::NoGradGuard no_grad;
+  for (FlatParameter* part : parts_) {
+    part->show_held();
+  }
 }
 
 void FlatModel::check_unchanged() const {

@@ -12,6 +12,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,11 @@ class FlatModel {
   // Sets it; what the module holds is the values' rounding. Throws UsageError for an unknown name
   // or another shape.
   void set_full_precision(const std::string& name, const at::Tensor& values, Device& device);
+  // Collective: calls `body` while all trained parameters show their values in full precision;
+  // with FullParameters::write what it left in them is kept. When it throws on some rank nothing
+  // is, and all ranks throw.
+  void with_full_precision(const std::function<void()>& body, FullParameters access, Group& group,
+                           Device& device);
   torch::nn::Module& module() const { return *module_; }
 
   std::int64_t parameter_bytes() const;  // frozen ones included
@@ -64,11 +70,12 @@ class FlatModel {
   std::vector<std::vector<NamedParameter>> plan(std::vector<NamedParameter> parameters,
                                                 const ParallelOptions& options);
   // Collective: makes them, with rank 0's values.
-  void attach(std::vector<std::vector<NamedParameter>> parts, Stage stage, Group& group,
-              Device& device);
+  void attach(std::vector<std::vector<NamedParameter>> parts, const ParallelOptions& options,
+              Group& group, Device& device);
   static std::vector<Spread> spread(const std::vector<std::vector<NamedParameter>>& parts,
-                                    Stage stage, Group& group);
+                                    const ParallelOptions& options, Group& group);
   void guard_writes(Stage stage);
+  void show_held();
   void number_trained();
   at::Tensor parameter(const std::string& name) const;
 

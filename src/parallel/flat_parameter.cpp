@@ -68,6 +68,10 @@ void FlatParameter::attach_members(Device& device) {
     master_ = initial_;
   }
   initial_.reset();
+  show_held();
+}
+
+void FlatParameter::show_held() {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Range range = layout_.member(i);
     at::Tensor& tensor = members_[i].tensor;
@@ -75,16 +79,23 @@ void FlatParameter::attach_members(Device& device) {
   }
 }
 
+void FlatParameter::show_full_precision(bool to_write, Group& group) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    at::Tensor full = full_precision(i, group);
+    members_[i].tensor.set_data(to_write && !sharded_master() ? full.clone() : full);
+  }
+}
+
+void FlatParameter::take_shown(Device& device) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    set_full_precision(i, members_[i].tensor, device);
+  }
+}
+
 void FlatParameter::attach_values(Device& device) {
   if (in_host_copy()) {
-    const auto at = [this](const std::byte* address, std::int64_t element, std::int64_t count) {
-      void* const data =
-          const_cast<std::byte*>(address) + spread_.host_offset + element * size_of(dtype_);
-      return torch::from_blob(
-          data, {count}, [keep = spread_.host_values](void*) {}, torch_dtype(dtype_));
-    };
-    flat_ = at(spread_.host_values.readable(), 0, layout_.size());
-    own_ = at(spread_.host_values.writable(), kept().begin, kept().size());
+    flat_ = host_values(spread_.host_values.readable(), 0, layout_.size());
+    own_ = host_values(spread_.host_values.writable(), kept().begin, kept().size());
     device.convert({own_.mutable_data_ptr(), dtype_},
                    initial_.narrow(0, kept().begin, kept().size()));
     return;
@@ -95,6 +106,26 @@ void FlatParameter::attach_values(Device& device) {
     device.convert({flat_.mutable_data_ptr(), dtype_}, initial_);
   }
   own_ = flat_.narrow(0, kept().begin, kept().size());
+}
+
+at::Tensor FlatParameter::host_values(const std::byte* address, std::int64_t element,
+                                      std::int64_t count) const {
+  void* const data =
+      const_cast<std::byte*>(address) + spread_.host_offset + element * size_of(dtype_);
+  return torch::from_blob(
+      data, {count}, [keep = spread_.host_values](void*) {}, torch_dtype(dtype_));
+}
+
+at::Tensor FlatParameter::all_values() const {
+  return in_host_copy() ? host_values(spread_.host_values.readable(), 0, layout_.size()) : flat_;
+}
+
+void FlatParameter::gather() const {
+  flat_.storage().unsafeGetStorageImpl()->clear_data_ptr_access_error_msg_();
+}
+
+void FlatParameter::free(const std::string& why) const {
+  flat_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(why);
 }
 
 Range FlatParameter::kept() const {
@@ -126,7 +157,7 @@ at::Tensor FlatParameter::kept_full_precision(std::size_t i) const {
 
 std::span<const std::byte> FlatParameter::bytes_of(std::size_t i) const {
   const Range range = layout_.member(i);
-  const auto* bytes = static_cast<const std::byte*>(flat_.const_data_ptr());
+  const auto* bytes = static_cast<const std::byte*>(all_values().const_data_ptr());
   return {bytes + range.begin * size_of(dtype_),
           static_cast<std::size_t>(range.size() * size_of(dtype_))};
 }
@@ -140,7 +171,7 @@ void FlatParameter::round_master(Device& device, std::size_t i) const {
 at::Tensor FlatParameter::full_precision(std::size_t i, Group& group) const {
   const Range range = layout_.member(i);
   const at::Tensor all = has_master() ? gather(i, kept_full_precision(i), group)
-                                      : flat_.narrow(0, range.begin, range.size());
+                                      : all_values().narrow(0, range.begin, range.size());
   return all.view(members_.at(i).tensor.sizes());
 }
 

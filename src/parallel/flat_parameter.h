@@ -87,6 +87,16 @@ class FlatParameter {
   // Sets a member in full precision, and what is held to its rounding (of one copy on the host this
   // rank's shard); a graph that was kept over this is LibTorch's error.
   void set_full_precision(std::size_t i, const at::Tensor& values, Device& device);
+  // Collective where the masters are sharded. Points the members at their values in full precision,
+  // [its shape] each: at copies where they are to be written.
+  void show_full_precision(bool to_write, Group& group);
+  // Sets the members to what they show now.
+  void take_shown(Device& device);
+  // Points the members at the values as held.
+  void show_held();
+  // Whether the members may be read; where not, LibTorch throws `why`.
+  void gather() const;
+  void free(const std::string& why) const;
   // A member's values, as all ranks read them.
   std::span<const std::byte> bytes_of(std::size_t i) const;
   bool in_host_copy() const { return spread_.host_values.bytes() > 0; }
@@ -110,6 +120,9 @@ class FlatParameter {
  private:
   bool has_master() const { return dtype_ == Dtype::bf16 || dtype_ == Dtype::f16; }
   void attach_values(Device& device);
+  // All elements, whether or not the members may be read.
+  at::Tensor all_values() const;
+  at::Tensor host_values(const std::byte* address, std::int64_t element, std::int64_t count) const;
   at::Tensor values_memory(Device& device) const;
 
   std::vector<NamedParameter> members_;

@@ -39,7 +39,7 @@ std::size_t FlatState::number_of(const std::string& name) const {
   throw UsageError("the optimizer has no parameter named '" + name + "'");
 }
 
-bool FlatState::sharded() const { return engine_.sharded(); }
+bool FlatState::sharded() const { return engine_.updates_shards(); }
 
 std::pair<std::int64_t, std::int64_t> FlatState::kept(const std::string& parameter) const {
   const auto [part, member] = engine_.place(number_of(parameter));

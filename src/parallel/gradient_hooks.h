@@ -34,4 +34,9 @@ void call_after_backward(std::function<void()> action);
 // The backward that is running on this thread, or −1.
 int running_backward();
 
+// Does backward give it a gradient?
+inline bool takes_gradient(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad();
+}
+
 }  // namespace lockstep::parallel

@@ -66,6 +66,10 @@ void Parallel::set_parameter(const std::string& name, const torch::Tensor& value
   engine_->set_parameter(name, values);
 }
 
+void Parallel::with_full_parameters(const std::function<void()>& body, FullParameters access) {
+  engine_->with_full_parameters(body, access);
+}
+
 std::int64_t Parallel::steps() const { return engine_->steps(); }
 void Parallel::resume_at(std::int64_t steps) { engine_->resume_at(steps); }
 torch::nn::Module& Parallel::module() const { return engine_->module(); }

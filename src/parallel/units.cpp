@@ -1,7 +1,5 @@
 #include "parallel/units.h"
 
-#include "lockstep/unit.h"
-
 #include <map>
 #include <memory>
 
@@ -19,8 +17,7 @@ class Walk {
       }
     }
     for (const std::shared_ptr<torch::nn::Module>& child : module.children()) {
-      const bool is_unit = dynamic_cast<const UnitBase*>(child.get()) != nullptr;
-      visit(*child, is_unit ? number_of(*child) : unit);
+      visit(*child, unit_in(child) != nullptr ? number_of(*child) : unit);
     }
   }
   std::size_t unit_of(const at::Tensor& parameter) const {
@@ -38,6 +35,10 @@ class Walk {
 };
 
 }  // namespace
+
+UnitBase* unit_in(const std::shared_ptr<torch::nn::Module>& module) {
+  return dynamic_cast<UnitBase*>(module.get());
+}
 
 std::vector<std::size_t> units_of(const torch::nn::Module& module,
                                   const std::vector<at::Tensor>& parameters) {

@@ -30,16 +30,18 @@ std::int64_t optimizer_bytes_per_element(Dtype dtype, int vectors) {
 
 Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
   Ledger held;
+  const bool one_copy = shares_parameters(training.stage, training.share_parameters);
+  const bool in_shards = updates_shards(training.stage, training.share_parameters);
   std::int64_t largest = 0;  // bucket of gradients as they are sent
   for (const auto& bucket : flat_buckets(parameters, training)) {
     std::int64_t sent = 0;
     for (const Flat& flat : bucket) {
       const std::int64_t all = flat.layout.size();
       const std::int64_t shard = flat.layout.shard(0).size();
-      held.parameters += (training.stage == Stage::zero3 ? shard : all) * size_of(flat.dtype);
+      held.parameters += (one_copy ? shard : all) * size_of(flat.dtype);
       held.gradients += (across_first(training) ? shard : all) * size_of(flat.gradient_dtype) *
                         partial_sums(training);
-      held.optimizer += (is_sharded(training.stage) ? shard : all) *
+      held.optimizer += (in_shards ? shard : all) *
                         optimizer_bytes_per_element(flat.dtype, training.optimizer_vectors);
       sent += all * size_of(flat.sent_dtype);
     }

@@ -75,7 +75,8 @@ Traffic step_traffic(std::span<const Parameter> parameters, const Training& trai
   if (training.stage != Stage::single) {
     add_gradients(traffic, buckets, training, rank);
   }
-  if (is_sharded(training.stage) && training.stage != Stage::zero3) {
+  if (updates_shards(training.stage, training.share_parameters) &&
+      !shares_parameters(training.stage, training.share_parameters)) {
     add_updated_values(traffic, buckets, training.ranks, rank);
   }
   if (small.decision_elements > 0) {

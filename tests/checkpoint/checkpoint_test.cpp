@@ -54,9 +54,15 @@ Precision bf16() {
   return Precision::bf16_mixed([](const std::string& name) { return name.starts_with("norm"); });
 }
 
-ParallelOptions options_for(const Group& group, const Precision& precision, Stage stage) {
+struct Held {
+  Stage stage = Stage::ddp;
+  bool share_parameters = false;
+};
+
+ParallelOptions options_for(const Group& group, const Precision& precision, const Held& held) {
   ParallelOptions options;
-  options.stage = group.size() == 1 ? Stage::single : stage;
+  options.stage = group.size() == 1 ? Stage::single : held.stage;
+  options.share_parameters = held.share_parameters;
   options.precision = precision;
   options.seed = 5;
   return options;
@@ -76,10 +82,9 @@ struct Training {
   Parallel parallel;
   AdamW optimizer;
 
-  Training(Group& group, const Precision& precision, std::uint64_t seed = 1,
-           Stage stage = Stage::ddp)
+  Training(Group& group, const Precision& precision, std::uint64_t seed = 1, const Held& held = {})
       : net((torch::manual_seed(seed), Net())),
-        parallel(net, group, options_for(group, precision, stage)),
+        parallel(net, group, options_for(group, precision, held)),
         optimizer(parallel.adamw({.lr = 0.05})) {}
 
   // Runs until `steps` are done; returns what each step showed.
@@ -130,18 +135,18 @@ struct Training {
   }
 };
 
-void expect_a_saved_run_to_go_on(int ranks, const Precision& precision, Stage stage = Stage::ddp) {
+void expect_a_saved_run_to_go_on(int ranks, const Precision& precision, const Held& held = {}) {
   const TemporaryFolder folder;
   const auto results = run_ranks(ranks, [&](Group& group) {
     at::set_num_threads(1);
-    Training straight(group, precision, 1, stage);
+    Training straight(group, precision, 1, held);
     std::vector<double> expected = straight.train(6);
     append(expected, straight.state());
-    Training first(group, precision, 1, stage);
+    Training first(group, precision, 1, held);
     std::vector<double> shown = first.train(3);
     const std::string path = first.save(folder.path(), {.user = R"({"epoch":2})"});
     require(path == folder.file("step-00000003"), "its path is " + path);
-    Training second(group, precision, /*seed=*/2, stage);
+    Training second(group, precision, /*seed=*/2, held);
     const LoadedCheckpoint loaded = second.load(path);
     require(loaded.step == 3, "step 3 is loaded");
     require(loaded.user == R"({"epoch":2})", "the user's state is " + loaded.user);
@@ -165,10 +170,14 @@ TEST(Checkpoint, ASavedRunGoesOnBitForBit) {
 }
 
 TEST(Checkpoint, ASavedRunOfAShardedStageGoesOnBitForBit) {
-  for (const Stage stage : {Stage::zero1, Stage::zero2, Stage::zero3}) {
+  for (const Held& held : {Held{Stage::zero1},
+                           {Stage::zero2},
+                           {Stage::zero3},
+                           {Stage::ddp, true},
+                           {Stage::zero2, true}}) {
     for (const int ranks : {2, 3}) {
-      expect_a_saved_run_to_go_on(ranks, Precision::f32(), stage);
-      expect_a_saved_run_to_go_on(ranks, bf16(), stage);
+      expect_a_saved_run_to_go_on(ranks, Precision::f32(), held);
+      expect_a_saved_run_to_go_on(ranks, bf16(), held);
     }
   }
 }
@@ -184,13 +193,13 @@ TEST(Checkpoint, AShardedStateLoadsOnOtherRanksAndStages) {
     }
   };
   without_error(run_ranks(2, [&](Group& group) {
-    Training training(group, bf16(), 1, Stage::zero2);
+    Training training(group, bf16(), 1, {Stage::zero2});
     training.train(3);
     training.save(first.path());
     return std::vector<double>{};
   }));
   without_error(run_ranks(4, [&](Group& group) {
-    Training training(group, bf16(), 2, Stage::zero3);
+    Training training(group, bf16(), 2, {Stage::zero3});
     training.load(first.file("step-00000003"));
     training.save(second.path());
     return std::vector<double>{};

@@ -368,6 +368,36 @@ TEST_P(Stages, HoldWhatTheyPromise) {
   }
 }
 
+// One copy on the host: nothing but memory is different.
+TEST_P(Stages, ShareParametersWithTheSameBits) {
+  for (const Precision& precision : {Precision::f32(), bf16()}) {
+    for (const int ranks : {1, 3, 4}) {
+      ParallelOptions options{.stage = Stage::ddp, .precision = precision, .seed = 3};
+      const Values expected = train_everywhere({ranks, 1, options});
+      options.stage = GetParam();
+      options.share_parameters = true;
+      options.bucket_mb = 0.005;
+      EXPECT_EQ(expected, train_everywhere({ranks, 1, options}));
+    }
+  }
+}
+
+TEST_P(Stages, HoldAShardOfSharedParametersAndTheirState) {
+  for (const Values& values : run(4, [](Group& group) {
+         Parameters model(Shapes{{"w", {64 * 400}}}, 1.0);
+         ParallelOptions options{.stage = GetParam(), .precision = Precision::bf16_mixed()};
+         options.share_parameters = true;
+         Parallel parallel(model, group, options);
+         AdamW optimizer = parallel.adamw();
+         const HeldBytes held = parallel.held();
+         const double n = 64 * 400;
+         return Values{static_cast<double>(held.parameters) / n,
+                       static_cast<double>(held.optimizer) / n};
+       })) {
+    EXPECT_EQ(values, (Values{0.5, 3.0}));
+  }
+}
+
 // Units are what travels, in the order backward meets them; what lies outside comes last.
 struct BlocksImpl : torch::nn::Module {
   BlocksImpl() {
@@ -426,10 +456,12 @@ TEST(Zero3, ReducesUnitByUnitWithTheBitsOfDdp) {
 }
 
 // Each rank writes its shard into memory that all read.
-TEST(Zero3, AParameterIsSetWhenEveryRankHasWritten) {
+TEST_P(Stages, SetASharedParameterWhenEveryRankHasWritten) {
   for (const Values& values : run(2, [](Group& group) {
          Parameters model(Shapes{{"w", {100}}}, 1.0);
-         Parallel parallel(model, group, {.stage = Stage::zero3});
+         ParallelOptions options{.stage = GetParam()};
+         options.share_parameters = true;
+         Parallel parallel(model, group, options);
          if (group.rank() == 1) {
            std::this_thread::sleep_for(std::chrono::milliseconds(50));
          }
@@ -440,18 +472,24 @@ TEST(Zero3, AParameterIsSetWhenEveryRankHasWritten) {
   }
 }
 
-TEST(Zero3DeathTest, AWriteToAParameterNamesIt) {
+TEST(SharedParametersDeathTest, AWriteNamesTheParameter) {
   Group alone = Group::alone();
   at::set_num_threads(1);
-  Parameters model(Shapes{{"a", {100}}, {"b", {100}}}, 1.0);
-  Parallel parallel(model, alone, {.stage = Stage::zero3});
-  const torch::NoGradGuard no_grad;
-  // By the signal, or by a sanitizer that has it.
-  const auto died = [](int status) { return status != 0; };
-  EXPECT_EXIT(model["b"].add_(1), died,
-              "lockstep: parameter 'b' was written to: in zero3 .*set_parameter");
-  parallel.set_parameter("b", torch::full({100}, 3.0f));
-  EXPECT_EQ(model["b"][99].item<float>(), 3.0f);
+  for (const auto& [stage, where] :
+       {std::pair{Stage::zero3, "in zero3"}, {Stage::ddp, "with share_parameters"}}) {
+    Parameters model(Shapes{{"a", {100}}, {"b", {100}}}, 1.0);
+    ParallelOptions options{.stage = stage};
+    options.share_parameters = stage != Stage::zero3;
+    Parallel parallel(model, alone, options);
+    const torch::NoGradGuard no_grad;
+    // By the signal, or by a sanitizer that has it.
+    const auto died = [](int status) { return status != 0; };
+    EXPECT_EXIT(
+        model["b"].add_(1), died,
+        std::string("lockstep: parameter 'b' was written to: ") + where + " .*set_parameter");
+    parallel.set_parameter("b", torch::full({100}, 3.0f));
+    EXPECT_EQ(model["b"][99].item<float>(), 3.0f);
+  }
 }
 
 }  // namespace

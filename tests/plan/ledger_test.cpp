@@ -93,6 +93,21 @@ TEST(Ledger, sharded_stages_divide_the_optimizer_and_the_gradients) {
   EXPECT_EQ(gib(Stage::zero3), 14.9);
 }
 
+// The host has one copy, of which each rank updates its shard.
+TEST(Ledger, sharing_divides_parameters_and_optimizer) {
+  const auto state = [](Stage stage, int ranks) {
+    const Ledger held = ledger(Model{{kElements, Dtype::bf16}},
+                               {.stage = stage, .ranks = ranks, .share_parameters = true});
+    return static_cast<double>(held.total() - held.transient) / kElements;
+  };
+  for (const int ranks : {1, 2, 4, 8}) {
+    EXPECT_EQ(state(Stage::ddp, ranks), 2 + 14.0 / ranks);
+    EXPECT_EQ(state(Stage::zero1, ranks), 2 + 14.0 / ranks);
+    EXPECT_EQ(state(Stage::zero2, ranks), 16.0 / ranks);
+    EXPECT_EQ(state(Stage::zero3, ranks), 16.0 / ranks);
+  }
+}
+
 TEST(Ledger, accumulating_in_shards_or_in_full) {
   const auto held = [](std::int64_t k, bool in_shard, bool reproducible = false) {
     return ledger(Model{{kElements, Dtype::bf16}}, {.stage = Stage::zero2,

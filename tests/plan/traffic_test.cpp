@@ -103,6 +103,17 @@ TEST(Traffic, zero3_on_one_host_reads_parameters_in_place) {
   EXPECT_EQ(traffic.collectives, 3);
 }
 
+TEST(Traffic, shared_parameters_do_not_travel) {
+  const Model model{{6400, Dtype::bf16}};
+  for (const auto& [stage, sent] : {std::pair{Stage::ddp, 6400}, {Stage::zero1, 0}}) {
+    const Training training{.stage = stage, .ranks = 2, .share_parameters = true};
+    const Traffic traffic = step_traffic(model, training, 0);
+    EXPECT_EQ(traffic.received, 6400);
+    EXPECT_EQ(traffic.sent, sent);
+    EXPECT_EQ(traffic.collectives, 1);
+  }
+}
+
 TEST(Traffic, accumulating_in_shards_moves_every_leaf) {
   const Model model{{6400, Dtype::bf16}};
   const auto moved = [&](bool in_shard) {

@@ -1,0 +1,221 @@
+#include "lockstep/recompute.h"
+
+#include "lockstep/error.h"
+#include "parallel/gradient_hooks.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace lockstep::parallel {
+namespace {
+
+at::Tensor generator_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
+// Has the second pass draw what the first one drew, and nobody else notice.
+class SameDraws {
+ public:
+  explicit SameDraws(const at::Tensor& state) : now_(generator_state()) {
+    set_generator_state(state);
+  }
+  ~SameDraws() { set_generator_state(now_); }
+  SameDraws(const SameDraws&) = delete;
+  SameDraws& operator=(const SameDraws&) = delete;
+
+ private:
+  at::Tensor now_;
+};
+
+// A batch norm counts a batch once.
+class SameBuffers {
+ public:
+  explicit SameBuffers(const torch::nn::Module& module) : buffers_(module.buffers()) {
+    for (const at::Tensor& buffer : buffers_) {
+      copies_.push_back(buffer.defined() ? buffer.detach().clone() : at::Tensor());
+    }
+  }
+  ~SameBuffers() {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (buffers_[i].defined()) {
+        buffers_[i].copy_(copies_[i]);
+      }
+    }
+  }
+  SameBuffers(const SameBuffers&) = delete;
+  SameBuffers& operator=(const SameBuffers&) = delete;
+
+ private:
+  Tensors buffers_;
+  Tensors copies_;
+};
+
+std::uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.defined() ? static_cast<std::uint32_t>(tensor._version()) : 0;
+}
+
+// What the node keeps.
+struct Kept final : torch::CustomClassHolder {
+  RepeatablePass pass;
+  PassState state;
+  Tensors first_outputs;  // until the node has them
+  std::vector<std::size_t>
+      places;  // of the node's outputs among the pass's, which may be undefined
+  bool released = false;
+};
+
+void refuse_unsupported(const Kept& kept) {
+  if (torch::GradMode::is_enabled()) {
+    throw UsageError(
+        "recompute: backward with create_graph would need the graph of the second pass; turn "
+        "recompute off for a double backward");
+  }
+  const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
+  if (chosen != nullptr && !chosen->empty()) {
+    throw UsageError(
+        "recompute: gradients of chosen tensors (autograd::grad, backward with inputs) would reach "
+        "every parameter of the unit; turn recompute off, or call backward() without inputs");
+  }
+  if (kept.released) {
+    throw UsageError(
+        "recompute: a second backward through the same graph; give retain_graph to the first");
+  }
+  for (std::size_t i = 0; i < kept.pass.inputs.size(); ++i) {
+    if (version_of(kept.pass.inputs[i]) != kept.state.versions[i]) {
+      throw UsageError("recompute: tensor " + std::to_string(i) +
+                       " among a unit's arguments was written to in place after its forward; use "
+                       "an operation that makes a new tensor, or turn recompute off");
+    }
+  }
+}
+
+// The second pass, and the backward of its own graph. Returns the gradients of those inputs that
+// take one.
+Tensors run_again(const Kept& kept, const Tensors& gradients) {
+  Tensors inputs;
+  for (const at::Tensor& input : kept.pass.inputs) {
+    at::Tensor own = input.defined() ? input.detach() : at::Tensor();
+    if (takes_gradient(input)) {
+      own.requires_grad_();
+    }
+    inputs.push_back(own);
+  }
+  const SameBuffers buffers(*kept.pass.module);
+  Tensors outputs;
+  {
+    const torch::AutoGradMode with_graph(true);
+    const SameDraws draws(kept.state.generator);
+    outputs = kept.pass.forward(inputs);
+  }
+  Tensors roots;
+  Tensors root_gradients;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const at::Tensor& output = outputs.at(kept.places[i]);
+    if (takes_gradient(output) && gradients[i].defined()) {
+      roots.push_back(output);
+      root_gradients.push_back(gradients[i]);
+    }
+  }
+  if (!roots.empty()) {
+    torch::autograd::backward(roots, root_gradients);
+  }
+  Tensors result;
+  for (const at::Tensor& input : inputs) {
+    if (takes_gradient(input)) {
+      result.push_back(input.grad());
+    }
+  }
+  return result;
+}
+
+// Not the caller's own tensor, which would get our history, nor a view, which LibTorch would let
+// nobody write to.
+at::Tensor free_of_history(const at::Tensor& output, const Tensors& inputs) {
+  const auto is_it = [&](const at::Tensor& input) { return input.is_same(output); };
+  return output.is_view() || std::ranges::any_of(inputs, is_it) ? at::Tensor(output.variable_data())
+                                                                : output;
+}
+
+class Recompute : public torch::autograd::Function<Recompute> {
+ public:
+  // `ties`: the inputs that take a gradient, and one more, so that there is a node where only
+  // parameters take one.
+  static Tensors forward(torch::autograd::AutogradContext* context, at::TensorList ties,
+                         const c10::intrusive_ptr<Kept>& kept) {
+    context->set_materialize_grads(false);
+    context->saved_data["kept"] = c10::IValue::make_capsule(kept);
+    context->saved_data["arguments"] = static_cast<std::int64_t>(ties.size() + 1);
+    return std::move(kept->first_outputs);
+  }
+
+  static Tensors backward(torch::autograd::AutogradContext* context, const Tensors& gradients) {
+    const auto kept =
+        c10::static_intrusive_pointer_cast<Kept>(context->saved_data["kept"].toCapsule());
+    refuse_unsupported(*kept);
+    if (*kept->pass.before_backward) {
+      (*kept->pass.before_backward)();
+    }
+    Tensors result = run_again(*kept, gradients);
+    if (!torch::autograd::get_current_graph_task_keep_graph()) {
+      kept->pass.inputs.clear();
+      kept->pass.forward = nullptr;
+      kept->released = true;
+    }
+    result.resize(static_cast<std::size_t>(context->saved_data["arguments"].toInt()));
+    return result;
+  }
+};
+
+}  // namespace
+
+PassState note_state(const Tensors& inputs) {
+  PassState state{generator_state(), {}};
+  for (const at::Tensor& input : inputs) {
+    state.versions.push_back(version_of(input));
+  }
+  return state;
+}
+
+bool needs_gradient(const RepeatablePass& pass) {
+  return std::ranges::any_of(pass.inputs, takes_gradient) ||
+         std::ranges::any_of(pass.module->parameters(), takes_gradient);
+}
+
+Tensors recompute_in_backward(RepeatablePass pass, PassState state, Tensors outputs) {
+  Tensors ties;
+  for (const at::Tensor& input : pass.inputs) {
+    if (takes_gradient(input)) {
+      ties.push_back(input);
+    }
+  }
+  ties.push_back(torch::empty({0}).requires_grad_());
+  auto kept = c10::make_intrusive<Kept>();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].defined()) {
+      kept->first_outputs.push_back(free_of_history(outputs[i], pass.inputs));
+      kept->places.push_back(i);
+    }
+  }
+  kept->pass = std::move(pass);
+  kept->state = std::move(state);
+  const Tensors joined = Recompute::apply(at::TensorList(ties), kept);
+  for (std::size_t i = 0; i < joined.size(); ++i) {
+    outputs[kept->places[i]] = joined[i];
+  }
+  return outputs;
+}
+
+}  // namespace lockstep::parallel

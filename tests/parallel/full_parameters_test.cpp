@@ -1,0 +1,162 @@
+// Parallel::with_full_parameters() in every stage.
+#include "lockstep/parallel.h"
+#include "parallel/modules.h"
+#include "parallel/single_threaded_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+using test::append;
+using test::error_of;
+using test::Perceptron;
+using test::rank_factor;
+using test::run;
+using test::values_of;
+
+using Values = std::vector<double>;
+
+struct Sharing {
+  Stage stage;
+  bool share_parameters;
+  bool is_bf16;
+};
+
+class FullParametersTest : public testing::TestWithParam<Sharing> {
+ protected:
+  static ParallelOptions options() {
+    ParallelOptions options{.stage = GetParam().stage, .bucket_mb = 0.003};
+    options.share_parameters = GetParam().share_parameters;
+    if (GetParam().is_bf16) {
+      options.precision =
+          Precision::bf16_mixed([](const std::string& name) { return name.starts_with("norm"); });
+    }
+    return options;
+  }
+  static void step(Perceptron& model, Parallel& parallel, AdamW& optimizer) {
+    const auto dtype = model->linears[0]->weight.scalar_type();
+    const auto x = torch::full({4, 20}, rank_factor(parallel.group())).to(dtype);
+    (model(x) - 1).pow(2).mean().backward();
+    parallel.clip_grad_norm(0.5);
+    optimizer.step();
+  }
+  static Values full(const Perceptron& model, const Parallel& parallel) {
+    Values all;
+    for (const auto& item : model->named_parameters()) {
+      append(all, values_of(parallel.full_parameter(item.key())));
+    }
+    return all;
+  }
+  static Values shown(const Perceptron& model) {
+    Values all;
+    for (const torch::Tensor& parameter : model->parameters()) {
+      append(all, values_of(parameter));
+    }
+    return all;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FullParametersTest,
+    testing::Values(Sharing{Stage::ddp, false, false}, Sharing{Stage::ddp, false, true},
+                    Sharing{Stage::ddp, true, true}, Sharing{Stage::zero1, false, false},
+                    Sharing{Stage::zero1, false, true}, Sharing{Stage::zero2, true, false},
+                    Sharing{Stage::zero3, false, false}, Sharing{Stage::zero3, false, true}),
+    [](const auto& one) {
+      return std::string(name_of(one.param.stage)) + (one.param.share_parameters ? "_shared" : "") +
+             (one.param.is_bf16 ? "_bf16" : "");
+    });
+
+TEST_P(FullParametersTest, ReadingShowsFullPrecisionAndChangesNoBit) {
+  const auto train = [](bool reads) {
+    return run(3, [reads](Group& group) {
+      torch::manual_seed(3);
+      Perceptron model(20, 2);
+      Parallel parallel(model, group, options());
+      AdamW optimizer = parallel.adamw({.lr = 0.01});
+      for (int i = 0; i < 3; ++i) {
+        step(model, parallel, optimizer);
+        if (reads) {
+          const Values expected = full(model, parallel);
+          const Values held = shown(model);
+          parallel.with_full_parameters([&] {
+            EXPECT_EQ(shown(model), expected);
+            EXPECT_EQ(model->linears[0]->weight.scalar_type(), torch::kFloat32);
+            std::stringstream file;
+            torch::save(model, file);
+            EXPECT_GT(file.str().size(), 4u * 800);
+          });
+          EXPECT_EQ(shown(model), held);
+        }
+      }
+      return full(model, parallel);
+    });
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+TEST_P(FullParametersTest, WritingSetsMastersAndWhatForwardReads) {
+  for (const Values& values : run(3, [](Group& group) {
+         torch::manual_seed(3);
+         Perceptron model(20, 2);
+         Parallel parallel(model, group, options());
+         AdamW optimizer = parallel.adamw({.lr = 0.01});
+         step(model, parallel, optimizer);
+         Values expected = full(model, parallel);
+         for (double& value : expected) {
+           value = static_cast<double>(static_cast<float>(value) * 0.501f);
+         }
+         parallel.with_full_parameters(
+             [&] {
+               const torch::NoGradGuard no_grad;
+               for (torch::Tensor& parameter : model->parameters()) {
+                 parameter.mul_(0.501f);
+               }
+             },
+             FullParameters::write);
+         EXPECT_EQ(full(model, parallel), expected);
+         const Values held = shown(model);
+         for (std::size_t i = 0; i < held.size(); ++i) {
+           EXPECT_NEAR(held[i], expected[i], std::abs(expected[i]) / 256);
+         }
+         step(model, parallel, optimizer);
+         return full(model, parallel);
+       })) {
+    EXPECT_TRUE(std::isfinite(values.at(0)));
+  }
+}
+
+TEST_P(FullParametersTest, AnExceptionOnOneRankLeavesAllAsTheyWere) {
+  run(2, [](Group& group) {
+    torch::manual_seed(3);
+    Perceptron model(20, 2);
+    Parallel parallel(model, group, options());
+    AdamW optimizer = parallel.adamw({.lr = 0.01});
+    const Values before = full(model, parallel);
+    const std::string error = error_of([&] {
+      parallel.with_full_parameters(
+          [&] {
+            const torch::NoGradGuard no_grad;
+            model->linears[0]->weight.zero_();
+            if (group.rank() == 1) {
+              throw UsageError("the disk is full");
+            }
+          },
+          FullParameters::write);
+    });
+    EXPECT_NE(error.find("rank 1: the disk is full"), std::string::npos) << error;
+    EXPECT_EQ(full(model, parallel), before);
+    step(model, parallel, optimizer);  // and goes on
+    const auto x = torch::ones({4, 20}).to(model->linears[0]->weight.scalar_type());
+    model(x).sum().backward();
+    EXPECT_NE(error_of([&] { parallel.with_full_parameters([] {}); }).find("middle of a step"),
+              std::string::npos);
+    return Values{};
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

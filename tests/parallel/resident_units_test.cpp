@@ -1,0 +1,224 @@
+#include "parallel/resident_units.h"
+
+#include "lockstep/parallel.h"
+#include "parallel/modules.h"
+#include "parallel/single_threaded_ranks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using test::append;
+using test::run;
+using test::values_of;
+
+using Values = std::vector<double>;
+
+// `unused` never takes part; forward throws for a single sample.
+struct ReadBlockImpl : torch::nn::Module {
+  ReadBlockImpl() {
+    linear = register_module("linear", torch::nn::Linear(8, 8));
+    unused = register_parameter("unused", torch::ones({3}));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    if (x.size(0) == 1) {
+      throw std::runtime_error("one sample");
+    }
+    return torch::gelu(linear(x));
+  }
+  torch::nn::Linear linear{nullptr};
+  torch::Tensor unused;
+};
+TORCH_MODULE(ReadBlock);
+
+// The second of three blocks is run twice.
+struct ReadNetImpl : torch::nn::Module {
+  ReadNetImpl() {
+    first = register_module("first", torch::nn::Linear(8, 8));
+    for (int i = 0; i < 3; ++i) {
+      blocks.push_back(register_module("block" + std::to_string(i), Unit<ReadBlock>()));
+    }
+  }
+  torch::Tensor forward(const torch::Tensor& input) {
+    torch::Tensor x = first(input);
+    x = x + blocks[0](x);
+    x = blocks[1](x) + blocks[1](x * 2);
+    return blocks[2](x);
+  }
+  torch::nn::Linear first{nullptr};
+  std::vector<Unit<ReadBlock>> blocks;
+};
+TORCH_MODULE(ReadNet);
+
+torch::Tensor input(std::int64_t leaf) {
+  return torch::sin(torch::arange(48).reshape({6, 8}) + static_cast<double>(leaf));
+}
+
+ParallelOptions always() {
+  ParallelOptions options{.stage = Stage::zero3};
+  options.reshard = Reshard::always;
+  return options;
+}
+
+// Of LibTorch's exception, or of any other.
+template <class Body>
+std::string what_of(const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool readable(const torch::Tensor& tensor) {
+  try {
+    return tensor.const_data_ptr() != nullptr;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
+
+Values train_freeing(Group& group, const ParallelOptions& options, bool by_hand) {
+  torch::manual_seed(5);
+  ReadNet net;
+  Parallel parallel(net, group, options);
+  SGD optimizer = parallel.sgd({.lr = 0.1, .momentum = 0.5});
+  Values result;
+  const auto in_dtype = [&](std::int64_t leaf) {
+    return input(leaf).to(net->first->weight.scalar_type());
+  };
+  const auto pass = [&](std::int64_t leaf) { (net(in_dtype(leaf)) - 1).pow(2).mean().backward(); };
+  const bool frees = options.reshard == Reshard::always;
+  for (int step = 0; step < 4; ++step) {
+    if (by_hand) {
+      pass(step * group.size() + group.rank());
+    } else {
+      for (const MicroStep& micro : parallel.micro_steps(2)) {
+        pass(micro.leaf);
+      }
+    }
+    EXPECT_EQ(readable(net->blocks[1]->linear->weight), !frees);
+    result.push_back(parallel.clip_grad_norm(0.5));
+    optimizer.step();
+    const torch::NoGradGuard no_grad;
+    result.push_back(net(in_dtype(step)).sum().item<double>());
+    EXPECT_EQ(readable(net->blocks[1]->linear->weight), !frees);
+  }
+  for (const auto& item : net->named_parameters()) {
+    append(result, values_of(parallel.full_parameter(item.key())));
+  }
+  return result;
+}
+
+TEST(ResidentUnits, FreeingChangesNoBit) {
+  for (const Precision& precision : {Precision::f32(), Precision::bf16_mixed()}) {
+    for (const bool by_hand : {false, true}) {
+      for (const bool recompute : {false, true}) {
+        for (const std::int64_t unit_blocks : {1, 2}) {
+          ParallelOptions options = always();
+          options.precision = precision;
+          options.recompute = recompute;
+          options.unit_blocks = unit_blocks;
+          const auto freed =
+              run(2, [&](Group& group) { return train_freeing(group, options, by_hand); });
+          options.reshard = Reshard::never;
+          EXPECT_EQ(run(2, [&](Group& group) { return train_freeing(group, options, by_hand); }),
+                    freed)
+              << by_hand << recompute << unit_blocks;
+        }
+      }
+    }
+  }
+}
+
+TEST(ResidentUnits, ReadingElsewhereNamesTheUnit) {
+  Group alone = Group::alone();
+  ReadNet net;
+  Parallel parallel(net, alone, always());
+  const std::string error = what_of([&] { net->blocks[1]->linear->weight.sum(); });
+  EXPECT_NE(error.find("unit 'block1' is not gathered"), std::string::npos) << error;
+  EXPECT_NE(error.find("with_full_parameters()"), std::string::npos) << error;
+  // A forward past Unit.
+  EXPECT_NE(what_of([&] { net->blocks[2]->ReadBlockImpl::forward(input(0)); }).find("'block2'"),
+            std::string::npos);
+  net->first->weight.sum();  // outside of all
+  {
+    const Gathered gathered(*net);
+    EXPECT_TRUE(readable(net->blocks[2]->linear->weight));
+    net(input(0));
+    EXPECT_TRUE(readable(net->blocks[2]->linear->weight));
+  }
+  EXPECT_FALSE(readable(net->blocks[2]->linear->weight));
+  EXPECT_EQ(parallel.full_parameter("block1.unused").sum().item<double>(), 3);
+  parallel.with_full_parameters([&] { EXPECT_TRUE(readable(net->blocks[1]->linear->weight)); });
+  parallel.set_parameter("block1.unused", torch::zeros({3}));
+  EXPECT_EQ(parallel.full_parameter("block1.unused").sum().item<double>(), 0);
+}
+
+// Readable in its own forward and backward, and nowhere else.
+TEST(ResidentUnits, AUnitIsReadableInItsOwnPassesOnly) {
+  Group alone = Group::alone();
+  ReadNet net;
+  Parallel parallel(net, alone, always());
+  std::vector<bool> seen;
+  const auto look = [&] {
+    for (const auto& block : net->blocks) {
+      seen.push_back(readable(block->linear->weight));
+    }
+  };
+  torch::Tensor x = net->first(input(0));
+  x = net->blocks[0](x);
+  look();
+  x.register_hook([&](const torch::Tensor&) { look(); });  // behind block0's
+  x = net->blocks[1](x);
+  x = net->blocks[2](x);
+  x.sum().backward();
+  look();
+  EXPECT_EQ(seen, (std::vector<bool>{false, false, false, true, true, false, false, false, false}));
+}
+
+TEST(ResidentUnits, AnExceptionInForwardLeavesNothingGathered) {
+  Group alone = Group::alone();
+  ReadNet net;
+  Parallel parallel(net, alone, always());
+  SGD optimizer = parallel.sgd({.lr = 0.1});
+  EXPECT_NE(what_of([&] { net(torch::ones({1, 8})); }).find("one sample"), std::string::npos);
+  EXPECT_FALSE(readable(net->blocks[0]->linear->weight));
+  net(input(0)).sum().backward();
+  optimizer.step();
+}
+
+TEST(ResidentUnits, ABackwardThatFailedIsFreedByTheNextForward) {
+  Group alone = Group::alone();
+  ReadNet net;
+  Parallel parallel(net, alone, always());
+  torch::Tensor x = net->blocks[0](net->first(input(0)));
+  x.register_hook([](const torch::Tensor&) { throw std::runtime_error("a hook of the program"); });
+  x = net->blocks[1](x);
+  EXPECT_NE(what_of([&] { x.sum().backward(); }).find("a hook of the program"), std::string::npos);
+  EXPECT_TRUE(readable(net->blocks[1]->linear->weight));
+  net->blocks[2](input(0));
+  EXPECT_FALSE(readable(net->blocks[1]->linear->weight));
+}
+
+// The module stays usable, and so do graphs.
+TEST(ResidentUnits, AllIsReadableWhenTheParallelIsGone) {
+  Group alone = Group::alone();
+  ReadNet net;
+  torch::Tensor loss;
+  {
+    Parallel parallel(net, alone, always());
+    loss = net(input(0)).sum();
+  }
+  loss.backward();
+  EXPECT_TRUE(readable(net->blocks[1]->linear->weight));
+  net(input(0)).sum().backward();
+}
+
+}  // namespace
+}  // namespace lockstep
