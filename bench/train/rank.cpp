@@ -7,6 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/group.h"
 #include "lockstep/parallel.h"
+#include "models/parameter_list.h"
 #include "models/registry.h"
 #include "train/batches.h"
 #include "train/memory.h"

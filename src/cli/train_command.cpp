@@ -4,6 +4,7 @@
 #include "cli/standard_output.h"
 #include "cli/train_options.h"
 #include "launch/launcher.h"
+#include "train/memory_fit.h"
 
 #include <vector>
 
@@ -26,6 +27,7 @@ int run_train(Words arguments) {
   }
   const train::Options& options = request.options;
   train::check(options);
+  train::check_fits(options, train::memory_budget(options));
   launch::LaunchOptions launch;
   launch.ranks = options.ranks;
   launch.command = behind("train", arguments);

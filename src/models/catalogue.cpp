@@ -47,9 +47,20 @@ ModelConfig named(const std::string& model) {
   const auto* const found = std::ranges::find(kModels, model, &Entry::name);
   if (found == kModels.end()) {
     throw UsageError("--model " + model + ": unknown; use one of " + listed() +
-                     ", or a folder with config.json and safetensors");
+                     ", a folder with config.json and safetensors, or a config.json alone");
   }
   return found->config;
+}
+
+// Empty for a name.
+std::string configuration_file_of(const std::string& model) {
+  if (is_folder(model)) {
+    return model + "/config.json";
+  }
+  std::error_code ignored;
+  return model.ends_with(".json") && std::filesystem::is_regular_file(model, ignored)
+             ? model
+             : std::string();
 }
 
 std::int64_t& vocabulary_of(ModelConfig& config) {
@@ -73,7 +84,8 @@ bool is_folder(const std::string& model) {
 }
 
 ModelConfig config_of(const std::string& model, std::int64_t tokenizer_vocabulary) {
-  ModelConfig config = is_folder(model) ? read_configuration(model + "/config.json") : named(model);
+  const std::string file = configuration_file_of(model);
+  ModelConfig config = file.empty() ? named(model) : read_configuration(file);
   std::int64_t& rows = vocabulary_of(config);
   if (rows == 0) {
     rows = tokenizer_vocabulary;
@@ -87,7 +99,8 @@ ModelConfig config_of(const std::string& model, std::int64_t tokenizer_vocabular
 }
 
 std::string configuration_text(const std::string& model, const ModelConfig& config) {
-  return is_folder(model) ? in_f32(model + "/config.json") : configuration_text(config);
+  const std::string file = configuration_file_of(model);
+  return file.empty() ? configuration_text(config) : in_f32(file);
 }
 
 }  // namespace lockstep::models

@@ -1,5 +1,5 @@
-// The models that the command line knows: by name, or as a folder in Hugging Face's layout. No
-// LibTorch here.
+// The models that the command line knows: by name, as a folder in Hugging Face's layout, or as such
+// a folder's config.json alone, of which a model with fresh weights is made. No LibTorch here.
 #pragma once
 
 #include "models/configuration.h"
@@ -18,12 +18,13 @@ std::vector<std::string> names();
 bool is_folder(const std::string& model);
 
 // The config.json that describes `config`, which config_of(model) gave, with weights in f32: of a
-// folder its own file, special tokens and all.
+// folder or a file its own text, special tokens and all.
 std::string configuration_text(const std::string& model, const ModelConfig& config);
 
-// The configuration of a name or of a folder's config.json. `tokenizer_vocabulary`: 0 while it is
-// not known; a model that takes its vocabulary from it then has none. Throws UsageError listing the
-// names when `model` is neither, and when the tokenizer has more tokens than the model rows.
+// The configuration of a name, of a folder's config.json or of a config.json.
+// `tokenizer_vocabulary`: 0 while it is not known; a model that takes its vocabulary from it then
+// has none. Throws UsageError listing the names when `model` is neither, and when the tokenizer has
+// more tokens than the model rows.
 ModelConfig config_of(const std::string& model, std::int64_t tokenizer_vocabulary);
 
 }  // namespace lockstep::models

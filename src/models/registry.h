@@ -1,4 +1,4 @@
-// Makes models from their configurations, and says how training treats their parameters.
+// Makes models from their configurations, and says which of their parameters decay.
 #pragma once
 
 #include "models/catalogue.h"
@@ -11,9 +11,6 @@ namespace lockstep::models {
 
 // A fresh model, drawn from LibTorch's default generator.
 std::shared_ptr<LanguageModel> make_model(const ModelConfig& config);
-
-// Norms stay in fp32 under bf16_mixed: their gradients are sums over all tokens.
-bool keep_f32(const std::string& name);
 
 // Matrices and embeddings decay, biases and norms do not (as GPT-2 and GPT-3 were trained).
 bool decays(const std::string& name, const torch::Tensor& parameter);

@@ -39,12 +39,16 @@ std::int64_t resident_bytes() {
 
 void MemoryWatch::begin() {
   at_rest_ = live_tensor_bytes();
-  sample();
+  resident_at_rest_ = measure();
 }
 
-void MemoryWatch::sample() {
+void MemoryWatch::sample() { measure(); }
+
+std::int64_t MemoryWatch::measure() {
   activations_peak_ = std::max(activations_peak_, live_tensor_bytes() - at_rest_);
-  resident_peak_ = std::max(resident_peak_, resident_bytes() - baseline_);
+  const std::int64_t resident = resident_bytes() - baseline_;
+  resident_peak_ = std::max(resident_peak_, resident);
+  return resident;
 }
 
 }  // namespace lockstep::train

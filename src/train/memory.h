@@ -16,7 +16,8 @@ void keep_freed_memory();
 // per GB. Throws SystemError when the kernel does not tell.
 std::int64_t resident_bytes();
 
-// Sampled during one step, in bytes; `resident` where it was highest, activations likewise.
+// Sampled during one step, in bytes; `resident` at rest and where it was highest, activations where
+// they were highest.
 class MemoryWatch {
  public:
   // `baseline`: what the process held before the model was made.
@@ -28,12 +29,17 @@ class MemoryWatch {
   void sample();
 
   std::int64_t baseline() const { return baseline_; }
-  std::int64_t resident_peak() const { return resident_peak_; }  // less the baseline
+  // Less the baseline; at rest as begin() found it.
+  std::int64_t resident_at_rest() const { return resident_at_rest_; }
+  std::int64_t resident_peak() const { return resident_peak_; }
   std::int64_t activations_peak() const { return activations_peak_; }
 
  private:
+  std::int64_t measure();
+
   std::int64_t baseline_;
   std::int64_t at_rest_ = 0;
+  std::int64_t resident_at_rest_ = 0;
   std::int64_t resident_peak_ = 0;
   std::int64_t activations_peak_ = 0;
 };

@@ -187,6 +187,20 @@ OptionField deadline() {
           [](const Options& options) { return text_of(options.deadline_s); }};
 }
 
+OptionField device_memory() {
+  const auto set = [](Options& options, std::string_view given) {
+    const auto value = quantity::bytes(given);
+    if (!value || *value < 1) {
+      refuse("device-memory", "a number of bytes of at least 1, as in 80GB or 16GiB", given);
+    }
+    options.device_memory = *value;
+  };
+  return {
+      "device-memory", "BYTES",
+      "Memory of a rank that the run must fit into (the ranks' parts of what the host has left)",
+      set, [](const Options& options) { return text_of(options.device_memory); }};
+}
+
 OptionField sample() {
   const auto set = [](Options& options, std::string_view given) {
     const auto value = quantity::bytes(given);
@@ -212,7 +226,8 @@ void add_model_and_data(Fields& fields) {
                                  {"coordinator", "async", "hybrid"}));
   fields.push_back(text("model", "NAME",
                         joined(models::names(), ", ") +
-                            ", or a folder with config.json and *.safetensors (gpt2-tiny)",
+                            ", a folder with config.json and *.safetensors, or a config.json "
+                            "alone for fresh weights (gpt2-tiny)",
                         &Options::model));
   fields.push_back(text("data", "FILE",
                         "Text to train on; 'text' is the plays that set-up prepares (text)",
@@ -265,6 +280,15 @@ void add_communication(Fields& fields) {
       "accumulate-in",
       "Where micro-batches add up: full costs memory, shard traffic (shard with zero2 and zero3)",
       &Options::accumulate_in_shard, {{"full", false}, {"shard", true}}, {}));
+  fields.push_back(one_of<std::optional<bool>>(
+      "reshard",
+      "Free units of --stage zero3 between forward and backward; on one host never costs no memory "
+      "(never)",
+      &Options::reshard, {{"always", true}, {"never", false}}, {"host"}));
+  fields.push_back(switched("share-parameters",
+                            "One copy of the parameters for all ranks, each of which updates its "
+                            "share; zero3 always has it",
+                            &Options::share_parameters));
   fields.push_back(whole("unit-blocks", "Blocks of the model in one unit of --stage zero3 (1)",
                          &Options::unit_blocks, {1, kMany}));
   fields.push_back(decimal("bucket-mb",
@@ -272,6 +296,10 @@ void add_communication(Fields& fields) {
                            &Options::bucket_mb, {0.0, kNoLimit}));
   fields.push_back(one_of<bool>("overlap", "Communicate during backward (on)", &Options::overlap,
                                 {{"on", true}, {"off", false}}, {}));
+  fields.push_back(switched("recompute",
+                            "Keep no activations of blocks; backward computes them again, for "
+                            "about a third more time",
+                            &Options::recompute));
   fields.push_back(only(
       "algorithm", "Of collectives (auto)", {"auto", "direct"},
       {"pairwise", "ring", "halving-doubling", "tree", "hierarchical", "coordinator", "native"}));
@@ -283,6 +311,9 @@ void add_communication(Fields& fields) {
                          "Compute threads of a rank (OMP_NUM_THREADS, else cores / ranks)",
                          &Options::threads, {1, 1024}));
   fields.push_back(deadline());
+  fields.push_back(device_memory());
+  fields.push_back(
+      switched("force", "Start a run even though it does not fit into memory", &Options::force));
 }
 
 void add_checkpoints(Fields& fields) {
@@ -338,14 +369,9 @@ std::span<const NotBuiltOption> options_not_built() {
   static const std::vector<NotBuiltOption> kOptions{
       {"hosts", "all ranks run on this host"},
       {"prefetch", "leave it out: on one host zero3 reads parameters in place and gathers nothing"},
-      {"reshard", "leave it out: on one host zero3 reads parameters in place and gathers nothing"},
       {"shard-size", "use --stage ddp, which shards nothing"},
-      {"share-parameters", "leave it out; every rank holds its own weights"},
-      {"recompute", "leave it out; lower --micro-batch when memory is short"},
       {"max-staleness", "use --stage ddp, whose gradients are never stale"},
       {"straggle", "leave it out"},
-      {"device-memory", "leave it out; this host's memory is checked"},
-      {"force", "leave it out"},
       {"noise-scale", "leave it out"},
       {"allow-partial", "leave it out"},
   };

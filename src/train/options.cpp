@@ -45,6 +45,10 @@ void check_stage(const Options& options) {
     throw UsageError("--unit-blocks: --stage " + stage +
                      " has no units; use --stage zero3, or leave it out");
   }
+  if (options.reshard && options.stage != Stage::zero3) {
+    throw UsageError("--reshard: --stage " + stage +
+                     " gathers no units; use --stage zero3, or leave it out");
+  }
 }
 
 void check_batch(const Options& options) {

@@ -14,7 +14,7 @@ enum class PrecisionName : std::uint8_t { f32, bf16 };
 enum class OptimizerName : std::uint8_t { adamw, sgd };
 
 struct Options {
-  std::string model = "gpt2-tiny";  // a name or folder of models/catalogue.h
+  std::string model = "gpt2-tiny";  // a name, folder or config.json of models/catalogue.h
   std::string data = "text";        // a file, or "text" for the plays that set-up prepared
   std::string tokenizer;            // as data/tokenizer.h opens it; empty: see tokenizer_spec()
   Stage stage = Stage::ddp;
@@ -37,12 +37,17 @@ struct Options {
 
   // Where several micro-batches add up; default: in the shard where the stage can.
   std::optional<bool> accumulate_in_shard;
+  std::optional<bool> reshard;              // of zero3: units after their forward; default no
+  bool share_parameters = false;            // one copy for all ranks of the host
   std::optional<std::int64_t> unit_blocks;  // of zero3; default 1
   double bucket_mb = 25.0;                  // 0 = one collective per parameter
   bool overlap = true;
+  bool recompute = false;  // blocks' activations, in backward
   bool reproducible = false;
   std::optional<int> threads;  // compute threads of a rank; default: what the launcher shared out
   double deadline_s = 300.0;
+  std::optional<std::int64_t> device_memory;  // bytes of a rank; default: what the host has
+  bool force = false;                         // try what doesn't fit
 
   std::int64_t eval_every = 0;    // steps; 0 = only at the end, when eval_batches > 0
   std::int64_t eval_batches = 8;  // micro-batches of validation data each time; 0 = none

@@ -1,28 +1,10 @@
 #include "train/prediction.h"
 
-#include "models/registry.h"
+#include "models/parameter_list.h"
 #include "optim/norm.h"
-#include "parallel/units.h"
-
-#include <vector>
 
 namespace lockstep::train {
 namespace {
-
-std::vector<plan::Parameter> parameters_of(const torch::nn::Module& model,
-                                           PrecisionName precision) {
-  const auto named = model.named_parameters();
-  const std::vector<std::size_t> units = parallel::units_of(model, named.values());
-  std::vector<plan::Parameter> parameters;
-  for (const auto& item : named) {
-    const bool narrow = precision == PrecisionName::bf16 && !models::keep_f32(item.key());
-    parameters.push_back({.elements = item.value().numel(),
-                          .dtype = narrow ? Dtype::bf16 : Dtype::f32,
-                          .trainable = item.value().requires_grad(),
-                          .unit = units[parameters.size()]});
-  }
-  return parameters;
-}
 
 int optimizer_vectors(const Options& options) {
   if (options.optimizer == OptimizerName::adamw) {
@@ -33,16 +15,32 @@ int optimizer_vectors(const Options& options) {
 
 }  // namespace
 
-Prediction predict(const torch::nn::Module& model, const Options& options) {
-  const auto parameters = parameters_of(model, options.precision);
-  const plan::Training training{.stage = options.stage,
-                                .ranks = options.ranks,
-                                .micro_batches = options.accumulate,
-                                .reproducible = options.reproducible,
-                                .accumulate_in_shard = options.accumulate_in_shard.value_or(true),
-                                .unit_blocks = options.unit_blocks.value_or(1),
-                                .bucket_mb = options.bucket_mb,
-                                .optimizer_vectors = optimizer_vectors(options)};
+std::vector<plan::Parameter> planned_parameters(const models::ModelConfig& config,
+                                                const Options& options) {
+  std::vector<plan::Parameter> parameters;
+  for (const models::ListedParameter& one : models::parameters_of(config)) {
+    const bool narrow = options.precision == PrecisionName::bf16 && !models::keep_f32(one.name);
+    parameters.push_back(
+        {.elements = one.elements, .dtype = narrow ? Dtype::bf16 : Dtype::f32, .unit = one.unit});
+  }
+  return parameters;
+}
+
+plan::Training planned_training(const Options& options) {
+  return {.stage = options.stage,
+          .ranks = options.ranks,
+          .micro_batches = options.accumulate,
+          .reproducible = options.reproducible,
+          .accumulate_in_shard = options.accumulate_in_shard.value_or(true),
+          .share_parameters = options.share_parameters,
+          .unit_blocks = options.unit_blocks.value_or(1),
+          .bucket_mb = options.bucket_mb,
+          .optimizer_vectors = optimizer_vectors(options)};
+}
+
+Prediction predict(const models::ModelConfig& config, const Options& options) {
+  const auto parameters = planned_parameters(config, options);
+  const plan::Training training = planned_training(options);
   // The ranks decide on a step by the norm's digits, a flag for what is not finite, and one count
   // per parameter.
   const plan::SmallCollectives small{

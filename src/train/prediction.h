@@ -1,10 +1,12 @@
-// What a run will hold and move, by the formulas of lockstep/plan.h; nothing here is measured.
+// What a run will hold and move, by the formulas of lockstep/plan.h; nothing here is measured, and
+// no LibTorch is needed.
 #pragma once
 
 #include "lockstep/plan.h"
+#include "models/configuration.h"
 #include "train/options.h"
 
-#include <torch/torch.h>
+#include <vector>
 
 namespace lockstep::train {
 
@@ -13,7 +15,12 @@ struct Prediction {
   Traffic step;  // of a rank in one step; flat parameters split evenly, so all ranks' is equal
 };
 
-// For `model` trained as `options` says.
-Prediction predict(const torch::nn::Module& model, const Options& options);
+// For the model of `config` trained as `options` says.
+Prediction predict(const models::ModelConfig& config, const Options& options);
+
+// What it is computed from.
+std::vector<plan::Parameter> planned_parameters(const models::ModelConfig& config,
+                                                const Options& options);
+plan::Training planned_training(const Options& options);
 
 }  // namespace lockstep::train

@@ -24,11 +24,13 @@ Json memory_json(const Report& report) {
     Json entry = ledger_json(rank.held);
     entry["activations_peak"] = rank.activations_peak;
     entry["baseline"] = rank.baseline;
+    entry["pss_at_rest"] = rank.resident_at_rest;
     entry["pss_peak"] = rank.resident_peak;
     per_rank.push_back(std::move(entry));
   }
-  // Activations have no formula yet, and what is resident hangs on them.
+  // Activations have no formula yet, and what is resident during a step hangs on them.
   Json predicted = ledger_json(report.predicted.ledger);
+  predicted["pss_at_rest"] = report.predicted.ledger.total();
   for (const char* unknown : {"activations_peak", "baseline", "pss_peak"}) {
     predicted[unknown] = nullptr;
   }
@@ -163,6 +165,7 @@ nlohmann::ordered_json memory_tags(const RankRecord& rank) {
           {"memory/optimizer", rank.held.optimizer},
           {"memory/transient_peak", rank.held.transient},
           {"memory/activations_peak", rank.activations_peak},
+          {"memory/pss_at_rest", rank.resident_at_rest},
           {"memory/pss_peak", rank.resident_peak}};
 }
 

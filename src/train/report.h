@@ -25,8 +25,9 @@ struct RankRecord {
   plan::Ledger held;
   std::int64_t activations_peak = 0;
   std::int64_t baseline = 0;
-  std::int64_t resident_peak = 0;  // less the baseline
-  std::int64_t sent = 0;           // traffic of all steps
+  std::int64_t resident_at_rest = 0;  // less the baseline, as is the next
+  std::int64_t resident_peak = 0;
+  std::int64_t sent = 0;  // traffic of all steps
   std::int64_t received = 0;
   std::int64_t collectives = 0;
   std::int64_t forwards = 0;    // training forwards of all steps

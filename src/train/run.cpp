@@ -9,6 +9,7 @@
 #include "machine/command_line.h"
 #include "machine/cores.h"
 #include "machine/pages.h"
+#include "models/parameter_list.h"
 #include "models/registry.h"
 #include "train/checkpoints.h"
 #include "train/console.h"
@@ -215,6 +216,7 @@ class Run {
     mine_.held = held();
     mine_.activations_peak = memory_.activations_peak();
     mine_.baseline = memory_.baseline();
+    mine_.resident_at_rest = memory_.resident_at_rest();
     mine_.resident_peak = memory_.resident_peak();
   }
 
@@ -295,7 +297,7 @@ class Run {
     report.first_step = checkpoints_.first_step();
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
-    report.predicted = predict(trainer_.model(), options_);
+    report.predicted = predict(trainer_.model().configuration(), options_);
     report.advice = advice_for(
         report, {.buckets = trainer_.parallel().buckets(),
                  .narrow_modules = narrow_modules(trainer_.model()),
@@ -319,7 +321,7 @@ class Run {
                       .parameters = trainer_.model().facts().parameters,
                       .training_tokens = static_cast<std::int64_t>(split.training.size()),
                       .validation_tokens = static_cast<std::int64_t>(split.validation.size()),
-                      .predicted = predict(trainer_.model(), options_),
+                      .predicted = predict(trainer_.model().configuration(), options_),
                       .run_folder = folder_->path()});
   }
 

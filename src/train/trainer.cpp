@@ -5,6 +5,7 @@
 #include "lockstep/error.h"
 #include "machine/cores.h"
 #include "models/hugging_face.h"
+#include "models/parameter_list.h"
 #include "models/registry.h"
 
 #include <algorithm>
@@ -73,9 +74,12 @@ ParallelOptions engine_options(const Options& options) {
                          : Precision::bf16_mixed(models::keep_f32);
   result.accumulate_in =
       options.accumulate_in_shard.value_or(true) ? AccumulateIn::shard : AccumulateIn::full;
+  result.reshard = options.reshard.value_or(false) ? Reshard::always : Reshard::never;
+  result.share_parameters = options.share_parameters;
   result.unit_blocks = options.unit_blocks.value_or(1);
   result.bucket_mb = options.bucket_mb;
   result.overlap = options.overlap;
+  result.recompute = options.recompute;
   result.reproducible = options.reproducible;
   result.seed = static_cast<std::uint64_t>(options.seed);
   return result;

@@ -3,6 +3,7 @@
 #include "base/invariant.h"
 #include "base/quantity.h"
 #include "lockstep/error.h"
+#include "lockstep/unit.h"
 
 #include <algorithm>
 #include <charconv>
@@ -91,6 +92,7 @@ Weights full_weights(const Parallel& parallel) {
 WeightDigests digest_weights(const Weights& weights, const torch::nn::Module& model) {
   WeightDigests digests;
   digests.weights = digest_of(weights);
+  const Gathered gathered(model);
   const Weights parameters = parameters_of(model);
   // In f32 the parameters are the full weights; hashing them again would show nothing new.
   digests.parameters = all_f32(parameters) ? digests.weights : digest_of(parameters);

@@ -148,13 +148,12 @@ std::vector<BadLine> not_built() {
        "not built yet; use single or ddp or zero1 or zero2 or zero3"},
       {train({"--stage", "async"}), "--stage async",
        "not built yet; use single or ddp or zero1 or zero2 or zero3"},
+      {train({"--reshard", "host"}), "--reshard host", "not built yet; use always or never"},
       {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
   };
-  for (const char* const name :
-       {"--hosts", "--prefetch", "--reshard", "--shard-size", "--share-parameters", "--recompute",
-        "--max-staleness", "--straggle", "--device-memory", "--force", "--noise-scale",
-        "--allow-partial"}) {
+  for (const char* const name : {"--hosts", "--prefetch", "--shard-size", "--max-staleness",
+                                 "--straggle", "--noise-scale", "--allow-partial"}) {
     lines.push_back({train({name}), name, "not built yet; "});
   }
   return lines;
@@ -174,6 +173,7 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
        "use --stage ddp, or --ranks 1"},
       {train({"--accumulate-in", "shard"}), "--accumulate-in shard", "use --stage zero2"},
       {train({"--unit-blocks", "2"}), "--unit-blocks", "use --stage zero3"},
+      {train({"--reshard", "always"}), "--reshard", "use --stage zero3"},
       {train({"--reproducible", "--ranks", "3"}), "--reproducible", "nearest that works is 2"},
       {train({"--reproducible", "--ranks", "2", "--accumulate", "3"}), "--reproducible",
        "nearest that works is 4: --ranks 2 --accumulate 2"},
@@ -190,6 +190,9 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train_on(folder, {"--report", folder / "text.txt/r.json"}), "--report", "does not exist"},
       {train_on(folder, {"--run", folder / "text.txt"}), "--run", "choose another folder"},
       {train_on(folder, {"--run", folder / "text.txt/below"}), "--run", "choose another folder"},
+      {train_on(folder, {"--ranks", "2", "--device-memory", "1MB"}), "--stage ddp",
+       "no stage fits: use a smaller model, or --force"},
+      {train_on(folder, {"--device-memory", "0"}), "--device-memory", "as in 80GB"},
       {train_on(folder, {"--resume"}), "--resume", "needs --checkpoint DIR"},
       {train_on(folder, {"--checkpoint-every", "5"}), "--checkpoint-every", "--checkpoint DIR"},
       {train_on(folder, {"--checkpoint", folder / "text.txt"}), "--checkpoint",

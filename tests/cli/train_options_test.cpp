@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -60,12 +61,16 @@ const Words kEveryOption{"--ranks",
                          "0",
                          "--accumulate-in",
                          "full",
+                         "--reshard",
+                         "always",
+                         "--share-parameters",
                          "--unit-blocks",
                          "2",
                          "--bucket-mb",
                          "0.5",
                          "--overlap",
                          "off",
+                         "--recompute",
                          "--algorithm",
                          "direct",
                          "--transport",
@@ -75,6 +80,9 @@ const Words kEveryOption{"--ranks",
                          "2",
                          "--deadline",
                          "5m",
+                         "--device-memory",
+                         "1.5GB",
+                         "--force",
                          "--checkpoint",
                          "saved",
                          "--checkpoint-every",
@@ -93,7 +101,9 @@ const Words kEveryOption{"--ranks",
                          "--run",
                          "runs/ü",
                          "--report",
-                         "r.json"};
+                         "r.json",
+                         "--trace",
+                         "t.json"};
 
 TEST(TrainOptions, every_option_arrives) {
   const Options options = parsed(kEveryOption);
@@ -131,6 +141,15 @@ TEST(TrainOptions, every_option_arrives) {
   EXPECT_EQ(options.sample_bytes, 1000);
   EXPECT_EQ(options.run_directory, "runs/ü");
   EXPECT_EQ(options.report, "r.json");
+  EXPECT_EQ(options.trace, "t.json");
+  EXPECT_EQ(options.reshard, true);
+  EXPECT_TRUE(options.share_parameters);
+  EXPECT_TRUE(options.recompute);
+  EXPECT_EQ(options.device_memory, 1'500'000'000);
+  EXPECT_TRUE(options.force);
+  for (const train::OptionField& field : train::option_fields()) {
+    EXPECT_EQ(std::ranges::count(kEveryOption, "--" + field.name), 1) << field.name;
+  }
 }
 
 TEST(TrainOptions, nothing_given_is_the_defaults) {

@@ -43,7 +43,8 @@ TEST(Catalogue, GivesTheTinyModelsTheTokenizersVocabulary) {
 TEST(Catalogue, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(test::error_of<UsageError>([] { config_of("gpt3", 256); }),
             "--model gpt3: unknown; use one of gpt2-tiny, gpt2-124m, gpt2-350m, gpt2-774m, "
-            "llama-tiny, llama-135m, or a folder with config.json and safetensors");
+            "llama-tiny, llama-135m, a folder with config.json and safetensors, or a config.json "
+            "alone");
   EXPECT_EQ(test::error_of<UsageError>([] { config_of("gpt2-124m", 50258); }),
             "--tokenizer: has 50258 tokens, gpt2-124m has rows for 50257; choose a smaller "
             "tokenizer or another --model");
@@ -60,6 +61,21 @@ TEST(Catalogue, TakesFoldersByTheirConfigJson) {
   folder.write("config.json", configuration_text(LlamaConfig{.vocabulary = 300}));
   EXPECT_EQ(facts_of(config_of(folder.path(), 256)).vocabulary, 300);
   EXPECT_NE(test::error_of<UsageError>([&] { config_of(folder.path(), 301); }).find("rows for 300"),
+            std::string::npos);
+}
+
+// A shape of one's own, for fresh weights.
+TEST(Catalogue, TakesAConfigJsonAlone) {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("small.json", configuration_text(LlamaConfig{.vocabulary = 300}));
+  EXPECT_FALSE(is_folder(file));
+  const ModelConfig config = config_of(file, 256);
+  EXPECT_EQ(facts_of(config).vocabulary, 300);
+  EXPECT_EQ(configuration_text(file, config), in_f32(file));
+  EXPECT_NE(test::error_of<UsageError>([&] {
+              config_of(folder.file("absent.json"), 0);
+            }).find("absent.json: unknown; use one of"),
             std::string::npos);
 }
 

@@ -1,5 +1,6 @@
 #include "models/gpt2.h"
 
+#include "models/parameter_list.h"
 #include "models/registry.h"
 
 #include <gtest/gtest.h>

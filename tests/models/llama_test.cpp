@@ -1,5 +1,6 @@
 #include "models/llama.h"
 
+#include "models/parameter_list.h"
 #include "models/registry.h"
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 
 #include "models/gpt2.h"
 #include "models/llama.h"
+#include "models/parameter_list.h"
 
 #include <gtest/gtest.h>
 

@@ -53,6 +53,7 @@ TEST(MemoryWatch, TellsActivationsFromWhatWasThereBefore) {
   watch.sample();
   expect_about(watch.activations_peak(), kSize);
   expect_about(watch.resident_peak(), kSize);
+  EXPECT_LT(watch.resident_at_rest(), kSize / 4);
   EXPECT_GT(watch.baseline(), kSize / 2);
 }
 

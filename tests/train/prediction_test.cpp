@@ -1,6 +1,6 @@
 #include "train/prediction.h"
 
-#include "models/registry.h"
+#include "models/catalogue.h"
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ void expect_but_for_padding(std::int64_t bytes, std::int64_t expected) {
 }
 
 TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
-  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
+  const auto config = models::config_of("gpt2-tiny", 256);
   Options options;
   options.ranks = 2;
-  const Prediction prediction = predict(*model, options);
+  const Prediction prediction = predict(config, options);
   expect_but_for_padding(prediction.ledger.parameters, 4 * kParameters);
   expect_but_for_padding(prediction.ledger.gradients, 4 * kParameters);
   expect_but_for_padding(prediction.ledger.optimizer, 8 * kParameters);
@@ -31,29 +31,29 @@ TEST(Prediction, OfF32IsSixteenBytesPerParameter) {
 }
 
 TEST(Prediction, OfBf16CountsNormsInF32) {
-  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
+  const auto config = models::config_of("gpt2-tiny", 256);
   Options options;
   options.ranks = 2;
   options.precision = PrecisionName::bf16;
-  const Prediction prediction = predict(*model, options);
+  const Prediction prediction = predict(config, options);
   expect_but_for_padding(prediction.ledger.parameters, 2 * kParameters + 2 * kNorms);
   expect_but_for_padding(prediction.ledger.optimizer, 12 * kParameters - 4 * kNorms);
 }
 
 TEST(Prediction, OfSgdHoldsAMomentumOrNothing) {
-  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
+  const auto config = models::config_of("gpt2-tiny", 256);
   Options options;
   options.optimizer = OptimizerName::sgd;
-  EXPECT_EQ(predict(*model, options).ledger.optimizer, 0);
+  EXPECT_EQ(predict(config, options).ledger.optimizer, 0);
   options.momentum = 0.9;
-  expect_but_for_padding(predict(*model, options).ledger.optimizer, 4 * kParameters);
+  expect_but_for_padding(predict(config, options).ledger.optimizer, 4 * kParameters);
 }
 
 TEST(Prediction, AloneMovesNothing) {
-  const auto model = models::make_model(models::config_of("gpt2-tiny", 256));
+  const auto config = models::config_of("gpt2-tiny", 256);
   Options options;
   options.stage = Stage::single;
-  EXPECT_EQ(predict(*model, options).step.sent, 0);
+  EXPECT_EQ(predict(config, options).step.sent, 0);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ Report some_report() {
   report.ranks = {{.held = {1, 2, 3, 4},
                    .activations_peak = 5,
                    .baseline = 6,
+                   .resident_at_rest = 5,
                    .resident_peak = 7,
                    .sent = 8,
                    .received = 9,
@@ -80,7 +81,9 @@ TEST(Report, HasTheDocumentedFields) {
                         {"transient_peak", 4},
                         {"activations_peak", 5},
                         {"baseline", 6},
+                        {"pss_at_rest", 5},
                         {"pss_peak", 7}}));
+  EXPECT_EQ(report["memory"]["predicted"]["pss_at_rest"], 1 + 2 + 3);
   for (const auto& item : rank.items()) {
     EXPECT_TRUE(report["memory"]["predicted"].contains(item.key())) << item.key();
   }
@@ -157,6 +160,7 @@ TEST(MemoryTags, AreWhatARankHolds) {
                         {"memory/optimizer", 3},
                         {"memory/transient_peak", 4},
                         {"memory/activations_peak", 5},
+                        {"memory/pss_at_rest", 5},
                         {"memory/pss_peak", 7}}));
 }
 

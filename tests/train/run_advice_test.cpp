@@ -6,7 +6,7 @@ namespace lockstep::train {
 namespace {
 
 // Two ranks, half of whose steps is exposed, and little else to say.
-Report some_report() {
+Report advised_report() {
   Report report;
   report.options.ranks = 2;
   report.options.micro_batch = 2;
@@ -26,7 +26,7 @@ Report some_report() {
 }
 
 TEST(AdviceFor, ReadsTheReport) {
-  const auto lines = advice_for(some_report(), {.buckets = 3, .narrow_modules = {}});
+  const auto lines = advice_for(advised_report(), {.buckets = 3, .narrow_modules = {}});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0],
             "50.0 of a step's 100.0 ms (50 %) is exposed communication: use --accumulate 2 (the "
@@ -34,7 +34,7 @@ TEST(AdviceFor, ReadsTheReport) {
 }
 
 TEST(AdviceFor, ComparesMemoryOfAllRanksAndEverythingElseItIsTold) {
-  Report report = some_report();
+  Report report = advised_report();
   report.flops_per_step = 2e9;
   report.options.micro_batch = 1;
   report.options.overlap = false;

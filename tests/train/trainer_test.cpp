@@ -76,7 +76,7 @@ TEST(Trainer, SgdWithMomentumLearnsAndHoldsWhatIsPredicted) {
   }
   EXPECT_LT(last.loss, first.loss - 0.2);
   EXPECT_EQ(trainer.parallel().held().optimizer,
-            predict(trainer.model(), work.options).ledger.optimizer);
+            predict(trainer.model().configuration(), work.options).ledger.optimizer);
 }
 
 TEST(Trainer, TellsTheMomentsOfAStep) {

@@ -2,6 +2,7 @@
 
 #include "lockstep/error.h"
 #include "models/gpt2.h"
+#include "models/parameter_list.h"
 #include "models/registry.h"
 #include "support/ranks.h"
 #include "support/temporary_folder.h"

@@ -1,0 +1,113 @@
+#include "train/memory_fit.h"
+
+#include "comm/memory_limits.h"
+#include "data/byte_tokenizer.h"
+#include "lockstep/error.h"
+#include "lockstep/plan.h"
+#include "models/catalogue.h"
+#include "train/prediction.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+namespace lockstep::train {
+namespace {
+
+std::string gigabytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f GB", static_cast<double>(bytes) / 1e9);
+  return text;
+}
+
+// A small model's vocabulary is its tokenizer's, whose file is not open yet: then the least it can
+// be is assumed.
+models::ModelConfig configuration(const Options& options) {
+  const bool bytes = options.tokenizer_spec() == "bytes";
+  return models::config_of(options.model, bytes ? data::kByteVocabulary : 0);
+}
+
+// Every rank draws the whole model in fp32 before its parameters move into flat memory.
+std::int64_t while_made(const std::vector<plan::Parameter>& parameters,
+                        const plan::Ledger& ledger) {
+  std::int64_t drawn = 0;
+  for (const plan::Parameter& parameter : parameters) {
+    drawn += parameter.elements * size_of(Dtype::f32);
+  }
+  return drawn + ledger.parameters;
+}
+
+class Fit {
+ public:
+  Fit(const Options& options, const MemoryBudget& budget)
+      : options_(options),
+        budget_(budget),
+        parameters_(planned_parameters(configuration(options), options)) {}
+
+  void check() const {
+    const plan::Ledger ledger = ledger_of(options_.stage);
+    if (needed(ledger) <= budget_.bytes) {
+      return;
+    }
+    throw UsageError("--stage " + std::string(name_of(options_.stage)) + ": " + options_.model +
+                     " needs " + gigabytes(needed(ledger)) + " per rank without activations (" +
+                     parts(ledger) + "), but " + budget_.text + "; " + way_out() +
+                     ", or --force to try");
+  }
+
+ private:
+  plan::Ledger ledger_of(Stage stage) const {
+    plan::Training training = planned_training(options_);
+    training.stage = stage;
+    return plan::ledger(parameters_, training);
+  }
+
+  std::int64_t needed(const plan::Ledger& ledger) const {
+    return std::max(ledger.total(), while_made(parameters_, ledger));
+  }
+
+  std::string parts(const plan::Ledger& ledger) const {
+    if (while_made(parameters_, ledger) > ledger.total()) {
+      return "while the model is made";
+    }
+    return gigabytes(ledger.parameters) + " parameters, " + gigabytes(ledger.gradients) +
+           " gradients, " + gigabytes(ledger.optimizer) + " optimizer, " +
+           gigabytes(ledger.transient) + " buckets in flight";
+  }
+
+  std::string way_out() const {
+    for (const Stage stage : {Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3}) {
+      const std::int64_t bytes = needed(ledger_of(stage));
+      if (bytes <= budget_.bytes) {
+        return "the smallest stage that fits is " + std::string(name_of(stage)) + " (" +
+               gigabytes(bytes) + "): use --stage " + std::string(name_of(stage));
+      }
+    }
+    return "no stage fits: use a smaller model";
+  }
+
+  const Options& options_;
+  const MemoryBudget& budget_;
+  std::vector<plan::Parameter> parameters_;
+};
+
+}  // namespace
+
+MemoryBudget memory_budget(const Options& options) {
+  if (options.device_memory) {
+    return {*options.device_memory, "--device-memory is " + gigabytes(*options.device_memory)};
+  }
+  const comm::MemoryRoom room = comm::memory_room();
+  return {room.bytes / options.ranks,
+          gigabytes(room.bytes / options.ranks) + " are left for each (" + room.limited_by + ": " +
+              gigabytes(room.bytes) + " for " + std::to_string(options.ranks) + ")"};
+}
+
+void check_fits(const Options& options, const MemoryBudget& budget) {
+  if (!options.force) {
+    Fit(options, budget).check();
+  }
+}
+
+}  // namespace lockstep::train

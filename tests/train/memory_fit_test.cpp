@@ -1,0 +1,72 @@
+#include "train/memory_fit.h"
+
+#include "comm/memory_limits.h"
+#include "lockstep/error.h"
+#include "support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::train {
+namespace {
+
+Options gpt2_124m(Stage stage) {
+  Options options;
+  options.model = "gpt2-124m";
+  options.stage = stage;
+  options.ranks = 4;
+  return options;
+}
+
+std::string refusal(const Options& options, std::int64_t bytes) {
+  return test::error_of<UsageError>([&] { check_fits(options, {bytes, "there are few"}); });
+}
+
+// 124,439,808 parameters of 16 bytes are 1.99 GB, 8 + 8/4 are 1.24, 16/4 are .50.
+TEST(MemoryFit, NamesTheNumbersAndTheSmallestStageThatFits) {
+  EXPECT_NO_THROW(check_fits(gpt2_124m(Stage::ddp), {2'000'000'000, "enough"}));
+  EXPECT_EQ(refusal(gpt2_124m(Stage::ddp), 1'980'000'000),
+            "--stage ddp: gpt2-124m needs 1.99 GB per rank without activations (0.50 GB "
+            "parameters, 0.50 GB gradients, 1.00 GB optimizer, 0.00 GB buckets in flight), but "
+            "there are few; the smallest stage that fits is zero1 (1.24 GB): use --stage zero1, or "
+            "--force to try");
+  EXPECT_NE(refusal(gpt2_124m(Stage::zero1), 1'200'000'000).find("use --stage zero2"),
+            std::string::npos);
+  EXPECT_NE(refusal(gpt2_124m(Stage::zero1), 1'100'000'000).find("use --stage zero3"),
+            std::string::npos);
+  EXPECT_NO_THROW(check_fits(gpt2_124m(Stage::zero3), {1'100'000'000, "enough"}));
+}
+
+// Every rank draws the whole model, half a GB, before it keeps a sixteenth.
+TEST(MemoryFit, CountsTheModelWhileItIsMade) {
+  Options options = gpt2_124m(Stage::zero3);
+  options.ranks = 16;
+  const std::string said = refusal(options, 500'000'000);
+  EXPECT_NE(said.find("0.53 GB"), std::string::npos) << said;
+  EXPECT_NE(said.find("while the model is made"), std::string::npos) << said;
+  EXPECT_NE(said.find("no stage fits: use a smaller model"), std::string::npos) << said;
+}
+
+TEST(MemoryFit, ForceTriesAnyway) {
+  Options options = gpt2_124m(Stage::ddp);
+  options.force = true;
+  EXPECT_NO_THROW(check_fits(options, {1, "nothing"}));
+}
+
+TEST(MemoryFit, TheBudgetIsGivenOrTheHostsForEachRank) {
+  Options options = gpt2_124m(Stage::ddp);
+  options.device_memory = 80'000'000'000;
+  EXPECT_EQ(memory_budget(options).bytes, 80'000'000'000);
+  EXPECT_EQ(memory_budget(options).text, "--device-memory is 80.00 GB");
+  options.device_memory.reset();
+  const std::int64_t before = comm::memory_room().bytes;
+  const MemoryBudget budget = memory_budget(options);
+  // What the host has left changes a little all the time.
+  EXPECT_NEAR(static_cast<double>(budget.bytes), static_cast<double>(before) / 4,
+              static_cast<double>(before) / 40);
+  EXPECT_NE(budget.text.find("for 4)"), std::string::npos) << budget.text;
+}
+
+}  // namespace
+}  // namespace lockstep::train
