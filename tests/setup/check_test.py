@@ -53,12 +53,13 @@ class CheckTest(unittest.TestCase):
         result = self.machine.run("check", FAKE_RELEASE="No tests were found!!!")
         self.assertEqual((result.returncode, self.closing_line(result)), (1, "8 passed, 1 failed"))
 
-    def test_full_drops_the_filter(self):
+    def test_full_drops_the_filter_and_has_the_engine_under_asan(self):
         self.machine.run("check")
         self.assertEqual(len(self.machine.calls("--label-exclude")), 3)
         self.machine.run("check", "--full")
         self.assertEqual(len(self.machine.calls("ctest")), 3)
         self.assertEqual(self.machine.calls("--label-exclude"), [])
+        self.assertEqual(len(self.machine.calls("build-asan-ubsan-engine ")), 1)
 
     def test_continuous_integration_runs_check_with_its_arguments(self):
         self.assertEqual(self.closing_line(self.machine.run(".ci/run")), "18 passed, 0 failed")
