@@ -128,8 +128,7 @@ class Training {
                     ": a loss is not finite; its times mean nothing");
       }
     }
-    const train::WeightDigests digests =
-        train::digest_weights(train::full_weights(parallel_), *model_);
+    const train::WeightDigests digests = train::digest_weights(parallel_);
     if (!trains_apart(options_)) {
       train::verify_replicas(meeting_, digests);
     }

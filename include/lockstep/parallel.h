@@ -134,6 +134,14 @@ struct LocalGradient {
   torch::Tensor values = {};  // [end − begin]: a view
 };
 
+// Elements [begin, end) of a parameter in full precision, row-major: those that this rank keeps.
+struct LocalParameter {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool everywhere = true;     // every rank keeps all of it
+  torch::Tensor values = {};  // [end − begin]: a view, not to be written
+};
+
 // What the last step did, for records and tests.
 struct StepRecord {
   double exposed_ms = 0;                       // this thread in collectives and waits
@@ -226,6 +234,8 @@ class Parallel {
   // In the sharded stages and with share_parameters, with 16-bit parameters, collective and a copy:
   // every rank keeps a part of the masters.
   torch::Tensor full_parameter(const std::string& name) const;
+  // The part of it that this rank keeps, in full precision.
+  LocalParameter local_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
   // rank with the same values; collective in zero3 and with share_parameters. Throws UsageError for
   // an unknown name or another shape.

@@ -65,38 +65,41 @@ struct Held {
   std::optional<Range> shard = {};  // its elements, where every rank holds others
 };
 
-// Collective where they are kept in shards: in full precision.
-Parameters full_parameters(const Parallel& parallel) {
-  Parameters full = parameters_of(parallel.module());
-  for (auto& [name, tensor] : full) {
-    tensor = parallel.full_parameter(name).detach();
+// What is saved of the parameters: the elements that this rank keeps, in full precision.
+std::vector<Held> kept_parameters(const Parallel& parallel) {
+  std::vector<Held> parameters;
+  for (const auto& [name, tensor] : parameters_of(parallel.module())) {
+    const LocalParameter local = parallel.local_parameter(name);
+    Held& held = parameters.emplace_back();
+    held.array = array_of(checkpoint::kParameterSlot, name, local.values, tensor.sizes());
+    held.tensor = local.values.detach();
+    if (!local.everywhere) {
+      held.shard = Range{local.begin, local.end};
+    }
   }
-  return full;
+  return parameters;
 }
 
-// Tensors like the full ones without their values: what a checkpoint's are held to.
-Parameters like_full_parameters(const Parallel& parallel) {
-  Parameters like = parameters_of(parallel.module());
-  for (auto& [name, tensor] : like) {
+// What is loaded: all elements of each, on every rank.
+std::vector<Held> whole_parameters(const Parallel& parallel) {
+  std::vector<Held> parameters;
+  for (const auto& [name, tensor] : parameters_of(parallel.module())) {
     const bool is_double = tensor.scalar_type() == torch::kFloat64;
-    tensor = torch::empty(tensor.sizes(), is_double ? torch::kFloat64 : torch::kFloat32);
+    const torch::Tensor whole =
+        torch::empty(tensor.sizes(), is_double ? torch::kFloat64 : torch::kFloat32);
+    parameters.push_back({array_of(checkpoint::kParameterSlot, name, whole, whole.sizes()), whole});
   }
-  return like;
+  return parameters;
 }
 
 std::vector<Held> state_of(const Parallel& parallel, const OptimizerState& optimizer,
-                           const Parameters& full) {
-  std::vector<Held> state;
-  const auto add = [&](std::string_view slot, const std::string& name,
-                       const torch::Tensor& tensor) {
-    state.push_back({array_of(slot, name, tensor, tensor.sizes()), tensor});
-  };
-  for (const auto& [name, tensor] : full) {
-    add(checkpoint::kParameterSlot, name, tensor);
-  }
+                           std::vector<Held> state_of_parameters) {
+  std::vector<Held> state = std::move(state_of_parameters);
   for (const auto& item : parallel.module().named_buffers()) {
-    if (item.value().defined()) {
-      add(checkpoint::kBufferSlot, item.key(), item.value());
+    const torch::Tensor& buffer = item.value();
+    if (buffer.defined()) {
+      state.push_back(
+          {array_of(checkpoint::kBufferSlot, item.key(), buffer, buffer.sizes()), buffer});
     }
   }
   const Parameters parameters = parameters_of(parallel.module());
@@ -246,11 +249,10 @@ std::string save_checkpoint(const std::string& folder, const Parallel& parallel,
   Group& group = parallel.group();
   const std::int64_t step = parallel.steps();
   std::optional<checkpoint::Publication> publication;  // rank 0 holds it
-  const Parameters full = full_parameters(parallel);
   std::vector<Held> state;
   comm::do_together(group, "begin checkpoint", [&] {
     checkpoint::check_user_text(options.user);
-    state = state_of(parallel, optimizer, full);
+    state = state_of(parallel, optimizer, kept_parameters(parallel));
     for (Held& held : state) {
       held.tensor = held.tensor.contiguous();
     }
@@ -290,7 +292,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder) {
 LoadedCheckpoint load_checkpoint(const std::string& path, Parallel& parallel,
                                  OptimizerState& optimizer) {
   Group& group = parallel.group();
-  const std::vector<Held> state = state_of(parallel, optimizer, like_full_parameters(parallel));
+  const std::vector<Held> state = state_of(parallel, optimizer, whole_parameters(parallel));
   std::optional<SavedStep> step;
   std::optional<SavedArrays> saved;
   comm::do_together(group, "verify checkpoint", [&] {

@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::checkpoint {
@@ -34,8 +35,11 @@ class SafetensorsImage {
   // Throws UsageError for a name used twice.
   explicit SafetensorsImage(std::vector<NamedTensor> tensors,
                             const std::map<std::string, std::string>& metadata = {});
-  // The file's bytes in order; valid as long as this object and the tensors.
+  // The file's bytes in order: the head, then each tensor; valid as long as this object and the
+  // tensors.
   std::vector<ByteSpan> pieces() const;
+  // What comes before the tensors' bytes, whatever these will be.
+  std::string_view head() const { return head_; }
 
  private:
   std::vector<NamedTensor> tensors_;

@@ -90,6 +90,7 @@ class Engine {
   LocalGradient local_grad(const std::string& name) const;
   torch::Tensor full_grad(const std::string& name) const;
   torch::Tensor full_parameter(const std::string& name) const;
+  LocalParameter local_parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const torch::Tensor& values);
   void with_full_parameters(const std::function<void()>& body, FullParameters access);
   std::int64_t steps() const { return step_; }

@@ -65,6 +65,18 @@ torch::Tensor Engine::full_parameter(const std::string& name) const {
   return model_.full_precision(name, group_);
 }
 
+LocalParameter Engine::local_parameter(const std::string& name) const {
+  device_->host_follows_compute();
+  const auto number = number_of(name);
+  if (!number || !updates_shards()) {
+    const at::Tensor all = model_.full_precision(name, group_).view({-1});
+    return {.end = all.numel(), .values = all};
+  }
+  const auto [part, member] = place(*number);
+  const Range kept = parts()[part]->kept(member);
+  return {kept.begin, kept.end, /*everywhere=*/false, parts()[part]->kept_full_precision(member)};
+}
+
 void Engine::observe(StepObserver* observer) {
   exposed_.observe(observer);
   exchange_->observe(observer);

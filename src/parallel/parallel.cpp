@@ -62,6 +62,10 @@ torch::Tensor Parallel::full_parameter(const std::string& name) const {
   return engine_->full_parameter(name);
 }
 
+LocalParameter Parallel::local_parameter(const std::string& name) const {
+  return engine_->local_parameter(name);
+}
+
 void Parallel::set_parameter(const std::string& name, const torch::Tensor& values) {
   engine_->set_parameter(name, values);
 }

@@ -138,15 +138,18 @@ class Run {
   }
 
   void finish() {
-    const Weights weights = full_weights(trainer_.parallel());
-    const WeightDigests digests = digest_weights(weights, trainer_.model());
+    std::optional<WeightsFile> file;
+    if (folder_) {
+      file.emplace(folder_->file("weights.safetensors"), origin_, trainer_.model());
+    }
+    const WeightDigests digests = digest_weights(trainer_.parallel(), file ? &*file : nullptr);
     verify_replicas(records_, digests);
     const Report report = make_report(hex(digests.weights));
     if (!folder_) {
       return;
     }
     keep_tokenizer();
-    save_weights(folder_->file("weights.safetensors"), origin_, weights);
+    file->publish();
     const std::string text = report_json(report).dump(1) + "\n";
     checkpoint::write_text(folder_->file("report.json"), text);
     if (!options_.report.empty()) {

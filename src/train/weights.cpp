@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -24,24 +25,23 @@ constexpr const char* kConfigurationKey = "configuration";
 constexpr const char* kTokenizerKey = "tokenizer";
 constexpr const char* kTokenizerIdentityKey = "tokenizer_identity";
 
-Weights parameters_of(const torch::nn::Module& model) {
-  Weights result;
+// By name, in bytewise order.
+using Parameters = std::map<std::string, torch::Tensor>;
+
+Parameters parameters_of(const torch::nn::Module& model) {
+  Parameters result;
   for (const auto& item : model.named_parameters()) {
     result.emplace(item.key(), item.value().detach());
   }
   return result;
 }
 
-Digest digest_of(const Weights& tensors) {
-  Sha256 hash;
-  for (const auto& [name, tensor] : tensors) {
-    std::vector<std::int64_t> shape{tensor.dim()};
-    shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
-    hash.update(name.c_str(), name.size() + 1);
-    hash.update(shape.data(), shape.size() * sizeof(std::int64_t));
-    hash.update(tensor.const_data_ptr(), tensor.nbytes());
-  }
-  return hash.finish();
+void update(Sha256& hash, const std::string& name, const torch::Tensor& tensor) {
+  std::vector<std::int64_t> shape{tensor.dim()};
+  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+  hash.update(name.c_str(), name.size() + 1);
+  hash.update(shape.data(), shape.size() * sizeof(std::int64_t));
+  hash.update(tensor.const_data_ptr(), tensor.nbytes());
 }
 
 std::optional<std::uint64_t> identity_of(std::string_view text) {
@@ -51,7 +51,7 @@ std::optional<std::uint64_t> identity_of(std::string_view text) {
   return whole ? std::optional(number) : std::nullopt;
 }
 
-bool all_f32(const Weights& tensors) {
+bool all_f32(const Parameters& tensors) {
   return std::ranges::all_of(
       tensors, [](const auto& entry) { return entry.second.scalar_type() == torch::kFloat32; });
 }
@@ -81,21 +81,34 @@ void load_one(const checkpoint::SafetensorsFile& file, const std::string& name,
 
 }  // namespace
 
-Weights full_weights(const Parallel& parallel) {
-  Weights weights;
-  for (const auto& item : parallel.module().named_parameters()) {
-    weights.emplace(item.key(), parallel.full_parameter(item.key()).detach().contiguous());
-  }
-  return weights;
-}
-
-WeightDigests digest_weights(const Weights& weights, const torch::nn::Module& model) {
-  WeightDigests digests;
-  digests.weights = digest_of(weights);
-  const Gathered gathered(model);
-  const Weights parameters = parameters_of(model);
+WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file) {
+  const Gathered gathered(parallel.module());
+  const Parameters parameters = parameters_of(parallel.module());
   // In f32 the parameters are the full weights; hashing them again would show nothing new.
-  digests.parameters = all_f32(parameters) ? digests.weights : digest_of(parameters);
+  const bool same = all_f32(parameters);
+  Sha256 full;
+  Sha256 held;
+  std::exception_ptr failure;
+  for (const auto& [name, parameter] : parameters) {
+    const torch::Tensor weights = parallel.full_parameter(name).detach().contiguous();
+    update(full, name, weights);
+    if (!same) {
+      update(held, name, parameter);
+    }
+    try {
+      if (file != nullptr && !failure) {
+        file->add(weights);
+      }
+    } catch (...) {
+      failure = std::current_exception();  // the other ranks wait for the rest
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  WeightDigests digests;
+  digests.weights = full.finish();
+  digests.parameters = same ? digests.weights : held.finish();
   return digests;
 }
 
@@ -126,20 +139,26 @@ void verify_replicas(Group& group, const WeightDigests& mine) {
   }
 }
 
-void save_weights(const std::string& path, const WeightsOrigin& origin, const Weights& weights) {
+WeightsFile::WeightsFile(const std::string& path, const WeightsOrigin& origin,
+                         const torch::nn::Module& model)
+    : file_(path) {
   std::vector<checkpoint::NamedTensor> tensors;
-  for (const auto& [name, tensor] : weights) {
-    LOCKSTEP_INVARIANT(tensor.element_size(), ==, 4);
-    tensors.push_back({name, Dtype::f32, tensor.sizes().vec(), tensor.const_data_ptr()});
+  for (const auto& [name, parameter] : parameters_of(model)) {
+    tensors.push_back({name, Dtype::f32, parameter.sizes().vec(), nullptr});
   }
-  checkpoint::write_safetensors(
-      path, std::move(tensors),
-      {{"format", "pt"},
-       {kModelKey, origin.model},
-       {kSequenceKey, std::to_string(origin.sequence)},
-       {kConfigurationKey, origin.configuration},
-       {kTokenizerKey, origin.tokenizer},
-       {kTokenizerIdentityKey, std::to_string(origin.tokenizer_identity)}});
+  const checkpoint::SafetensorsImage image(
+      std::move(tensors), {{"format", "pt"},
+                           {kModelKey, origin.model},
+                           {kSequenceKey, std::to_string(origin.sequence)},
+                           {kConfigurationKey, origin.configuration},
+                           {kTokenizerKey, origin.tokenizer},
+                           {kTokenizerIdentityKey, std::to_string(origin.tokenizer_identity)}});
+  file_.write(image.head());
+}
+
+void WeightsFile::add(const torch::Tensor& weights) {
+  LOCKSTEP_INVARIANT(weights.element_size(), ==, 4);
+  file_.write(weights.const_data_ptr(), static_cast<std::int64_t>(weights.nbytes()));
 }
 
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {

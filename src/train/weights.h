@@ -1,6 +1,7 @@
 // The trained weights as a whole: their hash, the proof that replicas agree, their file.
 #pragma once
 
+#include "checkpoint/pending_file.h"
 #include "checkpoint/safetensors.h"
 #include "lockstep/group.h"
 #include "lockstep/parallel.h"
@@ -9,28 +10,18 @@
 #include <torch/torch.h>
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 namespace lockstep::train {
 
-// The full fp32 weights by name (the masters under bf16), in bytewise order.
-using Weights = std::map<std::string, torch::Tensor>;
-
-// Collective: gathers what the ranks keep in shards; elsewhere views.
-Weights full_weights(const Parallel& parallel);
-
 struct WeightDigests {
-  // Of the full weights, each as: its name and a zero byte; the number of dimensions and each
-  // dimension as little-endian i64; its values as little-endian f32. Hangs on the weights only, not
-  // on stage, ranks or layout.
+  // Of the full fp32 weights (the masters under bf16) in bytewise order of their names, each as:
+  // its name and a zero byte; the number of dimensions and each dimension as little-endian i64; its
+  // values as little-endian f32. Hangs on the weights only, not on stage, ranks or layout.
   Digest weights{};
   // The same over the parameters that forward uses, in their own dtype.
   Digest parameters{};
 };
-
-// Of what this rank holds; `weights` as full_weights() gives them.
-WeightDigests digest_weights(const Weights& weights, const torch::nn::Module& model);
 
 // Collective. Throws Error on every rank, naming ranks and hashes, unless all ranks hold the same
 // bits.
@@ -45,8 +36,24 @@ struct WeightsOrigin {
   std::uint64_t tokenizer_identity = 0;
 };
 
-// Writes the full fp32 weights by name as safetensors. Throws SystemError naming the file.
-void save_weights(const std::string& path, const WeightsOrigin& origin, const Weights& weights);
+// A file of full fp32 weights by name, as safetensors, that is being written; it appears with
+// publish(). All throw SystemError naming the file.
+class WeightsFile {
+ public:
+  // For the parameters of `model`.
+  WeightsFile(const std::string& path, const WeightsOrigin& origin, const torch::nn::Module& model);
+  // The next one, in bytewise order of the names: contiguous f32.
+  void add(const torch::Tensor& weights);
+  void publish() { file_.publish(); }
+
+ private:
+  checkpoint::PendingFile file_;
+};
+
+// Collective. Of what this rank holds; what the ranks keep in shards is gathered parameter by
+// parameter, and written to `file`, where one is given, on the way. Throws what the file throws,
+// when all ranks are through.
+WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file = nullptr);
 
 // The weights in the folder of a finished run. Throws UsageError when there are none.
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory);

@@ -53,7 +53,7 @@ struct Workspace {
       checkpoints.save_if_due();
     }
     checkpoints.save_if_due();
-    weights = digest_weights(full_weights(trainer.parallel()), trainer.model()).weights;
+    weights = digest_weights(trainer.parallel()).weights;
     return checkpoint::saved_steps(options.checkpoint);
   }
   std::int64_t first_step = -1;

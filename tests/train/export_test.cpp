@@ -21,9 +21,10 @@ std::shared_ptr<models::LanguageModel> finished_run(const TemporaryFolder& run,
   auto model = models::make_model(config);
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(run.file("weights.safetensors"),
-               {"small", 4, models::configuration_text(config), "bytes", 0},
-               full_weights(parallel));
+  WeightsFile file(run.file("weights.safetensors"),
+                   {"small", 4, models::configuration_text(config), "bytes", 0}, *model);
+  digest_weights(parallel, &file);
+  file.publish();
   return model;
 }
 

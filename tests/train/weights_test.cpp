@@ -43,7 +43,7 @@ TEST(WeightDigest, IsOverNamesShapesAndValuesInNameOrder) {
   }
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  EXPECT_EQ(hex(digest_weights(full_weights(parallel), *model).weights), hex(hash.finish()));
+  EXPECT_EQ(hex(digest_weights(parallel).weights), hex(hash.finish()));
 }
 
 TEST(WeightDigest, UnderBf16IsOverTheMasters) {
@@ -52,7 +52,7 @@ TEST(WeightDigest, UnderBf16IsOverTheMasters) {
     Group alone = Group::alone();
     Parallel parallel(model, alone, {.stage = Stage::single, .precision = std::move(precision)});
     const AdamW optimizer = parallel.adamw();
-    return digest_weights(full_weights(parallel), *model);
+    return digest_weights(parallel);
   };
   const WeightDigests f32 = digests_of(Precision::f32());
   const WeightDigests bf16 = digests_of(mixed());
@@ -61,12 +61,18 @@ TEST(WeightDigest, UnderBf16IsOverTheMasters) {
   EXPECT_NE(bf16.weights, bf16.parameters);
 }
 
+void save(const std::string& path, const Parallel& parallel) {
+  WeightsFile file(path, {"small", 4, "{}", "bytes", 7}, parallel.module());
+  digest_weights(parallel, &file);
+  file.publish();
+}
+
 TEST(Weights, ComeBackFromTheirFile) {
   const test::TemporaryFolder folder;
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, full_weights(parallel));
+  save(folder.file("w"), parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   EXPECT_EQ(origin_of(file).model, "small");
   EXPECT_EQ(origin_of(file).sequence, 4);
@@ -92,7 +98,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   Gpt2 model = seeded_model();
   Group alone = Group::alone();
   const Parallel parallel(model, alone, {.stage = Stage::single});
-  save_weights(folder.file("w"), {"small", 4, "{}", "bytes", 7}, full_weights(parallel));
+  save(folder.file("w"), parallel);
   const checkpoint::SafetensorsFile file(folder.file("w"));
   models::Gpt2Config config = kSmall;
   config.vocabulary = 6;
@@ -119,7 +125,7 @@ std::vector<test::RankResult> verified(Precision precision, const std::string& f
       test::flip_bit(*model, flipped);
     }
     Group records = std::move(*world.split(0, world.rank()));
-    verify_replicas(records, digest_weights(full_weights(parallel), *model));
+    verify_replicas(records, digest_weights(parallel));
     return std::vector<double>{1.0};
   });
 }
