@@ -234,6 +234,10 @@ class Parallel {
   // In the sharded stages and with share_parameters, with 16-bit parameters, collective and a copy:
   // every rank keeps a part of the masters.
   torch::Tensor full_parameter(const std::string& name) const;
+  // The same without memory for all of it: calls `visit` with its elements in order, in contiguous
+  // 1-D pieces, each valid during its call. `visit` must not throw where it is collective.
+  void visit_full_parameter(const std::string& name,
+                            const std::function<void(const torch::Tensor& piece)>& visit) const;
   // The part of it that this rank keeps, in full precision.
   LocalParameter local_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every

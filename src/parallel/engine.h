@@ -90,6 +90,8 @@ class Engine {
   LocalGradient local_grad(const std::string& name) const;
   torch::Tensor full_grad(const std::string& name) const;
   torch::Tensor full_parameter(const std::string& name) const;
+  void visit_full_parameter(const std::string& name,
+                            const std::function<void(const torch::Tensor&)>& visit) const;
   LocalParameter local_parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const torch::Tensor& values);
   void with_full_parameters(const std::function<void()>& body, FullParameters access);

@@ -65,6 +65,12 @@ torch::Tensor Engine::full_parameter(const std::string& name) const {
   return model_.full_precision(name, group_);
 }
 
+void Engine::visit_full_parameter(const std::string& name,
+                                  const std::function<void(const torch::Tensor&)>& visit) const {
+  device_->host_follows_compute();
+  model_.visit_full_precision(name, group_, visit);
+}
+
 LocalParameter Engine::local_parameter(const std::string& name) const {
   device_->host_follows_compute();
   const auto number = number_of(name);

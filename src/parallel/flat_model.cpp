@@ -227,6 +227,18 @@ at::Tensor FlatModel::full_precision(const std::string& name, Group& group) cons
   return parameter.detach().to(is_double ? torch::kFloat64 : torch::kFloat32);
 }
 
+void FlatModel::visit_full_precision(const std::string& name, Group& group,
+                                     const FlatParameter::VisitPiece& visit) const {
+  const at::Tensor parameter = this->parameter(name);
+  for (const FlatParameter* part : parts_) {
+    if (const auto member = part->find(parameter)) {
+      part->visit_full_precision(*member, group, visit);
+      return;
+    }
+  }
+  visit(full_precision(name, group).contiguous().view({-1}));
+}
+
 void FlatModel::set_full_precision(const std::string& name, const at::Tensor& values,
                                    Device& device) {
   at::Tensor parameter = this->parameter(name);

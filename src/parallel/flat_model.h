@@ -48,6 +48,9 @@ class FlatModel {
   // The fp32 (fp64) value of any parameter, frozen ones included. Collective where masters are
   // sharded. Throws UsageError for an unknown name.
   at::Tensor full_precision(const std::string& name, Group& group) const;
+  // The same in 1-D pieces, in order.
+  void visit_full_precision(const std::string& name, Group& group,
+                            const FlatParameter::VisitPiece& visit) const;
   // Throws UsageError naming a parameter that was replaced, or whose storage was, or that is new.
   void check_unchanged() const;
   // Sets it; what the module holds is the values' rounding. Throws UsageError for an unknown name

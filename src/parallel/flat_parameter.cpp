@@ -1,9 +1,12 @@
 #include "parallel/flat_parameter.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lockstep::parallel {
 namespace {
+
+constexpr std::int64_t kPieceElements = 1 << 18;  // what is gathered at a time: 1 MB of fp32
 
 std::vector<std::int64_t> sizes_of(const std::vector<NamedParameter>& members) {
   std::vector<std::int64_t> sizes;
@@ -175,28 +178,52 @@ at::Tensor FlatParameter::full_precision(std::size_t i, Group& group) const {
   return all.view(members_.at(i).tensor.sizes());
 }
 
-// Shard by shard from the rank that keeps it.
 at::Tensor FlatParameter::gather(std::size_t i, const at::Tensor& kept, Group& group) const {
   if (!spread_.shard) {
     return kept;
   }
-  const Range member = layout_.member(i);
-  at::Tensor all = torch::empty({member.size()}, kept.scalar_type());
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const Range piece = intersect(member, layout_.shard(rank));
-    if (piece.empty()) {
-      continue;
-    }
-    at::Tensor values = all.narrow(0, piece.begin - member.begin, piece.size());
-    if (rank == group.rank()) {
-      values.copy_(kept);
-    }
-    group
-        .broadcast({values.mutable_data_ptr(), piece.size(), dtype_of(kept.scalar_type())}, rank,
-                   {.name = "gather " + members_[i].name})
-        .wait();
-  }
+  at::Tensor all = torch::empty({layout_.member(i).size()}, kept.scalar_type());
+  std::int64_t next = 0;
+  gather_pieces(i, kept, group, [&](const at::Tensor& piece) {
+    all.narrow(0, next, piece.numel()).copy_(piece);
+    next += piece.numel();
+  });
   return all;
+}
+
+// Shard by shard from the rank that keeps it.
+void FlatParameter::gather_pieces(std::size_t i, const at::Tensor& kept, Group& group,
+                                  const VisitPiece& visit) const {
+  if (!spread_.shard) {
+    visit(kept);
+    return;
+  }
+  const Range member = layout_.member(i);
+  at::Tensor memory = torch::empty({std::min(kPieceElements, member.size())}, kept.scalar_type());
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const Range of_rank = intersect(member, layout_.shard(rank));
+    for (std::int64_t begin = 0; begin < of_rank.size(); begin += kPieceElements) {
+      const std::int64_t count = std::min(kPieceElements, of_rank.size() - begin);
+      at::Tensor piece = memory.narrow(0, 0, count);
+      if (rank == group.rank()) {
+        piece.copy_(kept.narrow(0, begin, count));
+      }
+      group
+          .broadcast({piece.mutable_data_ptr(), count, dtype_of(kept.scalar_type())}, rank,
+                     {.name = "gather " + members_[i].name})
+          .wait();
+      visit(piece);
+    }
+  }
+}
+
+void FlatParameter::visit_full_precision(std::size_t i, Group& group,
+                                         const VisitPiece& visit) const {
+  if (has_master()) {
+    gather_pieces(i, kept_full_precision(i), group, visit);
+  } else {
+    visit(full_precision(i, group).view({-1}));
+  }
 }
 
 void FlatParameter::set_full_precision(std::size_t i, const at::Tensor& values, Device& device) {

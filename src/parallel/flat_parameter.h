@@ -10,6 +10,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -83,6 +84,10 @@ class FlatParameter {
   at::Tensor full_precision(std::size_t i, Group& group) const;
   // Collective where it is sharded: all elements of a member, 1-D, of which each rank has `kept`.
   at::Tensor gather(std::size_t i, const at::Tensor& kept, Group& group) const;
+  // The same as full_precision() without memory for all of it: calls `visit` with 1-D pieces in
+  // order, each valid during its call.
+  using VisitPiece = std::function<void(const at::Tensor& piece)>;
+  void visit_full_precision(std::size_t i, Group& group, const VisitPiece& visit) const;
   bool sharded_master() const { return has_master() && spread_.shard.has_value(); }
   // Sets a member in full precision, and what is held to its rounding (of one copy on the host this
   // rank's shard); a graph that was kept over this is LibTorch's error.
@@ -118,6 +123,8 @@ class FlatParameter {
   }
 
  private:
+  void gather_pieces(std::size_t i, const at::Tensor& kept, Group& group,
+                     const VisitPiece& visit) const;
   bool has_master() const { return dtype_ == Dtype::bf16 || dtype_ == Dtype::f16; }
   void attach_values(Device& device);
   // All elements, whether or not the members may be read.

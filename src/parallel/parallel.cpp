@@ -62,6 +62,11 @@ torch::Tensor Parallel::full_parameter(const std::string& name) const {
   return engine_->full_parameter(name);
 }
 
+void Parallel::visit_full_parameter(const std::string& name,
+                                    const std::function<void(const torch::Tensor&)>& visit) const {
+  engine_->visit_full_parameter(name, visit);
+}
+
 LocalParameter Parallel::local_parameter(const std::string& name) const {
   return engine_->local_parameter(name);
 }

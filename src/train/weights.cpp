@@ -36,12 +36,12 @@ Parameters parameters_of(const torch::nn::Module& model) {
   return result;
 }
 
-void update(Sha256& hash, const std::string& name, const torch::Tensor& tensor) {
+// What stands before a parameter's values.
+void begin_update(Sha256& hash, const std::string& name, const torch::Tensor& tensor) {
   std::vector<std::int64_t> shape{tensor.dim()};
   shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
   hash.update(name.c_str(), name.size() + 1);
   hash.update(shape.data(), shape.size() * sizeof(std::int64_t));
-  hash.update(tensor.const_data_ptr(), tensor.nbytes());
 }
 
 std::optional<std::uint64_t> identity_of(std::string_view text) {
@@ -90,17 +90,20 @@ WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file) {
   Sha256 held;
   std::exception_ptr failure;
   for (const auto& [name, parameter] : parameters) {
-    const torch::Tensor weights = parallel.full_parameter(name).detach().contiguous();
-    update(full, name, weights);
-    if (!same) {
-      update(held, name, parameter);
-    }
-    try {
-      if (file != nullptr && !failure) {
-        file->add(weights);
+    begin_update(full, name, parameter);
+    parallel.visit_full_parameter(name, [&](const torch::Tensor& piece) {
+      full.update(piece.const_data_ptr(), piece.nbytes());
+      try {
+        if (file != nullptr && !failure) {
+          file->add(piece);
+        }
+      } catch (...) {
+        failure = std::current_exception();  // the other ranks wait for the rest
       }
-    } catch (...) {
-      failure = std::current_exception();  // the other ranks wait for the rest
+    });
+    if (!same) {
+      begin_update(held, name, parameter);
+      held.update(parameter.const_data_ptr(), parameter.nbytes());
     }
   }
   if (failure) {
@@ -156,9 +159,9 @@ WeightsFile::WeightsFile(const std::string& path, const WeightsOrigin& origin,
   file_.write(image.head());
 }
 
-void WeightsFile::add(const torch::Tensor& weights) {
-  LOCKSTEP_INVARIANT(weights.element_size(), ==, 4);
-  file_.write(weights.const_data_ptr(), static_cast<std::int64_t>(weights.nbytes()));
+void WeightsFile::add(const torch::Tensor& elements) {
+  LOCKSTEP_INVARIANT(elements.element_size(), ==, 4);
+  file_.write(elements.const_data_ptr(), static_cast<std::int64_t>(elements.nbytes()));
 }
 
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {

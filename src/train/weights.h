@@ -42,16 +42,16 @@ class WeightsFile {
  public:
   // For the parameters of `model`.
   WeightsFile(const std::string& path, const WeightsOrigin& origin, const torch::nn::Module& model);
-  // The next one, in bytewise order of the names: contiguous f32.
-  void add(const torch::Tensor& weights);
+  // The next elements, contiguous f32: all of each parameter, in bytewise order of the names.
+  void add(const torch::Tensor& elements);
   void publish() { file_.publish(); }
 
  private:
   checkpoint::PendingFile file_;
 };
 
-// Collective. Of what this rank holds; what the ranks keep in shards is gathered parameter by
-// parameter, and written to `file`, where one is given, on the way. Throws what the file throws,
+// Collective. Of what this rank holds; what the ranks keep in shards is gathered piece by
+// piece, and written to `file`, where one is given, on the way. Throws what the file throws,
 // when all ranks are through.
 WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file = nullptr);
 

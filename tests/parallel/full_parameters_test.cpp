@@ -47,8 +47,21 @@ class FullParametersTest : public testing::TestWithParam<Sharing> {
     Values all;
     for (const auto& item : model->named_parameters()) {
       append(all, values_of(parallel.full_parameter(item.key())));
+      expect_the_same_by_pieces(parallel, item.key());
     }
     return all;
+  }
+  static void expect_the_same_by_pieces(const Parallel& parallel, const std::string& name) {
+    const Values whole = values_of(parallel.full_parameter(name));
+    Values pieces;
+    parallel.visit_full_parameter(
+        name, [&](const torch::Tensor& piece) { append(pieces, values_of(piece)); });
+    EXPECT_EQ(pieces, whole) << name;
+    const LocalParameter local = parallel.local_parameter(name);
+    EXPECT_EQ(values_of(local.values),
+              Values(whole.begin() + local.begin, whole.begin() + local.end));
+    const bool all = local.end - local.begin == static_cast<std::int64_t>(whole.size());
+    EXPECT_TRUE(all || !local.everywhere);
   }
   static Values shown(const Perceptron& model) {
     Values all;
@@ -154,6 +167,24 @@ TEST_P(FullParametersTest, AnExceptionOnOneRankLeavesAllAsTheyWere) {
     model(x).sum().backward();
     EXPECT_NE(error_of([&] { parallel.with_full_parameters([] {}); }).find("middle of a step"),
               std::string::npos);
+    return Values{};
+  });
+}
+
+// More than is gathered at a time.
+TEST(FullParameters, OfALargeParameterComeInOrder) {
+  run(2, [](Group& group) {
+    test::Parameters model(test::Shapes{{"w", {600'001}}}, 0.0);
+    Parallel parallel(model, group, {.stage = Stage::zero2, .precision = Precision::bf16_mixed()});
+    AdamW optimizer = parallel.adamw();
+    const torch::Tensor values = torch::sin(torch::arange(600'001)).to(torch::kFloat32);
+    parallel.set_parameter("w", values);
+    EXPECT_TRUE(torch::equal(parallel.full_parameter("w"), values));
+    std::vector<torch::Tensor> pieces;
+    parallel.visit_full_parameter(
+        "w", [&](const torch::Tensor& piece) { pieces.push_back(piece.clone()); });
+    EXPECT_GT(pieces.size(), 2u);
+    EXPECT_TRUE(torch::equal(torch::cat(pieces), values));
     return Values{};
   });
 }
