@@ -16,8 +16,10 @@ void keep_freed_memory() {
   ::mallopt(M_TRIM_THRESHOLD, kNever);
 }
 
+void release_freed_memory() { ::malloc_trim(0); }
+
 std::int64_t resident_bytes() {
-  ::malloc_trim(0);
+  release_freed_memory();
   std::ifstream rollup("/proc/self/smaps_rollup");
   std::int64_t kilobytes = 0;
   int found = 0;

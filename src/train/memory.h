@@ -10,6 +10,9 @@ namespace lockstep::train {
 // than anything data parallelism adds. Whatever is compared must do the same.
 void keep_freed_memory();
 
+// Gives back what was kept, when no backward will want it again.
+void release_freed_memory();
+
 // Bytes of anonymous and shared memory resident in this process, each shared page counted as its
 // share among the processes that map it (Pss_Anon + Pss_Shmem of /proc/self/smaps_rollup). Memory
 // that malloc keeps for reuse is given back first, so that it is not counted. Takes milliseconds

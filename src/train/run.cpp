@@ -138,6 +138,7 @@ class Run {
   }
 
   void finish() {
+    release_freed_memory();
     std::optional<WeightsFile> file;
     if (folder_) {
       file.emplace(folder_->file("weights.safetensors"), origin_, trainer_.model());
