@@ -80,6 +80,7 @@ enum class AccumulateIn : std::uint8_t { shard, full };
 //   always  freed, and gathered again: as between hosts. Outside of its own forward a unit's
 //           parameters can't be read: use full_parameter() or with_full_parameters()
 //   never   they stay readable, which on one host costs no memory
+// What lies outside of all units stays readable either way.
 enum class Reshard : std::uint8_t { always, never };
 
 struct ParallelOptions {
@@ -97,8 +98,11 @@ struct ParallelOptions {
                             // collective per parameter
   bool overlap = true;      // off: collectives start when backward has ended
   // Units (unit.h) keep no activations for backward: it runs their forward again, with the same
-  // draws of LibTorch's default generator, for about a third more time. Needs backward() without
-  // create_graph and without chosen inputs.
+  // draws of LibTorch's default generator, for about a third more time (more where units hold
+  // units). The first pass runs without gradients and on copies of the arguments. What forward
+  // writes besides its output it writes twice, but for buffers, which stay as the first pass left
+  // them; its result must not hang on what it writes. Needs backward() without create_graph and
+  // without chosen inputs.
   bool recompute = false;
   // Same bits whatever the number of ranks: leaves add in the tree inside a rank too. Needs powers
   // of two for ranks and micro-batches.
@@ -238,7 +242,8 @@ class Parallel {
   // 1-D pieces, each valid during its call. `visit` must not throw where it is collective.
   void visit_full_parameter(const std::string& name,
                             const std::function<void(const torch::Tensor& piece)>& visit) const;
-  // The part of it that this rank keeps, in full precision.
+  // The part of it that this rank keeps, in full precision; not collective. Throws UsageError for
+  // an unknown name.
   LocalParameter local_parameter(const std::string& name) const;
   // Sets a parameter in full precision; what forward reads is its rounding. Between steps, on every
   // rank with the same values; collective in zero3 and with share_parameters. Throws UsageError for
@@ -250,8 +255,8 @@ class Parallel {
   // them. With `write` what `body` leaves in the parameters, the same on every rank, becomes their
   // value, and what forward reads its rounding. Costs 4 bytes per parameter while it lasts, with
   // `write` or where parameters are held in 16 bits. Collective, between steps: UsageError
-  // otherwise. When `body` throws on some rank nothing is changed, and all ranks throw (UsageError
-  // for a UsageError, else Error).
+  // otherwise. `body` calls nothing collective. When it throws on some rank, or writes for reading,
+  // all ranks throw (UsageError for a UsageError, else Error), and with `write` nothing is changed.
   void with_full_parameters(const std::function<void()>& body,
                             FullParameters access = FullParameters::read);
 

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -31,6 +32,9 @@ struct PassState {
   std::vector<std::uint32_t> versions;  // per input; 0 for an undefined one
 };
 PassState note_state(const Tensors& inputs);
+
+// Is a pass run again now, on this thread?
+bool in_second_pass();
 
 // Does anything that the pass computes need a gradient?
 bool needs_gradient(const RepeatablePass& pass);

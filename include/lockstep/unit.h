@@ -16,10 +16,14 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -56,13 +60,14 @@ class UnitBase {
   void recompute(std::shared_ptr<const std::function<void()>> before_backward) {
     before_backward_ = std::move(before_backward);
   }
+  bool recomputing() const { return before_backward_ != nullptr; }
   // nullptr: nobody any more. It must outlive its observing.
   void observe(UnitObserver* observer) { observer_ = observer; }
   UnitObserver* observer() const { return observer_; }
 
  protected:
-  void entered() { ++forwards_; }
-  bool recomputes() const { return before_backward_ != nullptr && torch::GradMode::is_enabled(); }
+  void entered() { forwards_ += parallel::in_second_pass() ? 0 : 1; }
+  bool recomputes() const { return recomputing() && torch::GradMode::is_enabled(); }
   const std::shared_ptr<const std::function<void()>>& before_backward() const {
     return before_backward_;
   }
@@ -105,8 +110,28 @@ void for_each_known_tensor(const Visit& visit, Values&... values) {
 template <class... Values>
 Tensors tensors_in(Values&... values) {
   Tensors tensors;
-  for_each_known_tensor([&](const torch::Tensor& tensor) { tensors.push_back(tensor); }, values...);
+  // Nothing is written, but TensorsIn visits what may be written to.
+  for_each_known_tensor([&](const torch::Tensor& tensor) { tensors.push_back(tensor); },
+                        const_cast<std::remove_const_t<Values>&>(values)...);
   return tensors;
+}
+
+// Does a copy of the type show the same later, when what it was made from is gone?
+template <class Type>
+inline constexpr bool owns_what_it_shows =
+    std::is_copy_constructible_v<Type> && !std::is_pointer_v<Type>;
+template <class Element>
+inline constexpr bool owns_what_it_shows<c10::ArrayRef<Element>> = false;
+template <class Element>
+inline constexpr bool owns_what_it_shows<c10::OptionalArrayRef<Element>> = false;
+template <class Element, std::size_t extent>
+inline constexpr bool owns_what_it_shows<std::span<Element, extent>> = false;
+template <>
+inline constexpr bool owns_what_it_shows<std::string_view> = false;
+
+inline bool same_tensors(const Tensors& a, const Tensors& b) {
+  return std::ranges::equal(
+      a, b, [](const torch::Tensor& x, const torch::Tensor& y) { return x.is_same(y); });
 }
 
 template <class... Values>
@@ -151,12 +176,13 @@ class UnitCall : public Module, public UnitBase {
     if (!recomputes()) {
       return Module::forward(std::forward<Arguments>(arguments)...);
     }
-    if constexpr ((std::is_copy_constructible_v<std::decay_t<Arguments>> && ...)) {
+    if constexpr ((parallel::owns_what_it_shows<std::decay_t<Arguments>> && ...)) {
       return recomputed<Output>(std::forward<Arguments>(arguments)...);
     } else {
       throw UsageError(
-          "recompute: a unit's forward is called with an argument that can't be kept "
-          "for a second pass, since it can't be copied");
+          "recompute: a unit's forward is called with an argument that can't be kept for a second "
+          "pass: a pointer, a view of other memory (ArrayRef, span, string_view), or what can't be "
+          "copied; pass a value (std::vector, std::string), or turn recompute off");
     }
   }
 
@@ -171,7 +197,16 @@ class UnitCall : public Module, public UnitBase {
       return std::apply(
           [this, &inputs](auto&... copy) -> Output {
             parallel::replace_tensors(inputs, copy...);
-            return this->Module::forward(static_cast<Arguments&&>(copy)...);
+            Output output = this->Module::forward(static_cast<Arguments&&>(copy)...);
+            // Of what was not moved into it.
+            if constexpr ((std::is_lvalue_reference_v<Arguments> && ...)) {
+              if (!parallel::same_tensors(parallel::tensors_in(copy...), inputs)) {
+                throw UsageError(
+                    "recompute: a unit's forward changed which tensors are in its arguments, which "
+                    "its caller would not see; return them, or turn recompute off");
+              }
+            }
+            return output;
           },
           copies);
     };

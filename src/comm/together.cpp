@@ -22,6 +22,8 @@ std::string outcome_of(const std::function<std::string()>& work) {
     return kUsage + std::string(error.what());
   } catch (const std::exception& error) {
     return kFailed + std::string(error.what());
+  } catch (...) {  // the others wait for an outcome
+    return kFailed + std::string("an exception that is no std::exception");
   }
 }
 

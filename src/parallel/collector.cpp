@@ -7,12 +7,13 @@ namespace lockstep::parallel {
 
 GradientCollector::GradientCollector(Device& device, Exchange& exchange,
                                      const std::vector<FlatParameter*>& parts,
-                                     std::vector<Bucket> buckets, Overlap overlap)
+                                     std::vector<Bucket> buckets, Overlap overlap, Firings firings)
     : device_(device),
       exchange_(exchange),
       parts_(parts),
       buckets_(std::move(buckets)),
       overlap_(overlap),
+      firings_(firings),
       progress_(buckets_.size()) {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (const std::size_t part : buckets_[b].parts) {
@@ -82,8 +83,9 @@ void GradientCollector::on_gradient(std::size_t parameter) {
         "parameter '" + name_of(slot) + "' received another gradient after its bucket ('" +
         buckets_[slot.bucket].name + (was_added ? "') was added" : "') was exchanged") +
         (windows_ != nullptr
-             ? ": several backwards of a micro-batch each give it one; set overlap = false "
-               "(--overlap off)"
+             ? ": several backwards of a micro-batch each give it one, or a unit is recomputed "
+               "more "
+               "often than in the steps before; set overlap = false (--overlap off)"
              : ": it is used more often than in the steps before; set overlap = false "
                "(--overlap off)"));
   }
@@ -101,7 +103,9 @@ void GradientCollector::on_gradient(std::size_t parameter) {
   if (slot.firings == slot.expected) {
     --progress_[slot.bucket].outstanding;
   }
-  if ((windows_ != nullptr || (exchange_scale_ && learned_)) && overlap_ == Overlap::on) {
+  const bool travels = windows_ != nullptr || exchange_scale_.has_value();
+  const bool known = learned_ || (windows_ != nullptr && firings_ == Firings::once);
+  if (travels && known && overlap_ == Overlap::on) {
     start_complete_buckets();
   }
   exchange_.progress();
@@ -111,11 +115,13 @@ void GradientCollector::on_gradient(std::size_t parameter) {
 // The tree takes each leaf once, so a gradient that may still grow waits; for a window every
 // gradient waits until its bucket has one.
 bool GradientCollector::moves_now(const Slot& slot) const {
-  const bool complete = overlap_ == Overlap::on && slot.firings == slot.expected;
+  const bool known = firings_ == Firings::once || learned_;
+  const bool complete = known && overlap_ == Overlap::on && slot.firings == slot.expected;
   if (windows_ != nullptr) {
     return complete && slot.bucket == started_ && windows_->try_open(slot.bucket);
   }
-  return order_ == LeafOrder::running || (learned_ && complete);
+  const bool adds_in_parts = order_ == LeafOrder::running && firings_ == Firings::once;
+  return adds_in_parts || (learned_ && complete);
 }
 
 // Nothing stays in .grad, where a backward after an exception would add to it.
@@ -143,6 +149,12 @@ void GradientCollector::end_leaf() {
   } else if (windows_ == nullptr && order_ == LeafOrder::tree) {
     for (Slot& slot : slots_) {
       move_or_clear(slot);
+    }
+  } else if (windows_ == nullptr) {
+    for (Slot& slot : slots_) {
+      if (slot.pending.defined()) {
+        move(slot, std::exchange(slot.pending, at::Tensor()));
+      }
     }
   }
   for (Slot& slot : slots_) {

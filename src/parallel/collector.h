@@ -20,12 +20,18 @@ namespace lockstep::parallel {
 
 enum class Overlap : std::uint8_t { off, on };
 
+// How often a parameter's gradient comes in one leaf's backward: once, as LibTorch adds up its uses
+// first, or several times, since units that are recomputed run backwards of their own. Then the
+// parts are added as LibTorch would have, and nothing travels early before a step has shown how
+// many there are.
+enum class Firings : std::uint8_t { once, several };
+
 class GradientCollector {
  public:
   // All references must outlive the collector. Parameters are numbered through parts and members in
   // order.
   GradientCollector(Device& device, Exchange& exchange, const std::vector<FlatParameter*>& parts,
-                    std::vector<Bucket> buckets, Overlap overlap);
+                    std::vector<Bucket> buckets, Overlap overlap, Firings firings = Firings::once);
 
   // A step: begin_step, then per leaf begin_leaf … end_leaf, then exchange. Discards what was
   // collected before.
@@ -88,6 +94,7 @@ class GradientCollector {
   const std::vector<FlatParameter*>& parts_;
   std::vector<Bucket> buckets_;
   Overlap overlap_;
+  Firings firings_;
   LeafOrder order_ = LeafOrder::running;
   LeafTarget* target_ = nullptr;
   GradientWindows* windows_ = nullptr;  // where leaves travel one by one

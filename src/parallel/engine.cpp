@@ -70,6 +70,10 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
     throw UsageError("reproducible needs a power of two ranks, got " +
                      std::to_string(group.size()));
   }
+  if (options_.reshard == Reshard::always && options_.stage != Stage::zero3) {
+    throw UsageError("Reshard::always is for stage zero3, got " +
+                     std::string(name_of(options_.stage)) + "; leave it out");
+  }
   exchange_ = make_exchange(options_.stage, *device_, group_, exposed_);
   if (updates_shards()) {
     updated_values_.emplace(*device_, group_, exposed_);
@@ -100,7 +104,8 @@ void Engine::make_resident() {
 void Engine::make_collector() {
   collector_ =
       std::make_unique<GradientCollector>(*device_, *exchange_, model_.parts(), model_.buckets(),
-                                          options_.overlap ? Overlap::on : Overlap::off);
+                                          options_.overlap ? Overlap::on : Overlap::off,
+                                          options_.recompute ? Firings::several : Firings::once);
 }
 
 Engine::~Engine() = default;
@@ -337,12 +342,16 @@ void Engine::follow_unfreezing() {
   }
   model_.add(unfrozen, group_, options_, *device_);
   make_collector();
-  make_resident();
+  follow_units_ = true;  // a backward may be running
 }
 
+// A leaf's backward has ended. What an abandoned one leaves gathered the next forward frees.
 void Engine::end_units() {
   if (resident_) {
     resident_->end_backward();
+  }
+  if (std::exchange(follow_units_, false)) {
+    make_resident();
   }
 }
 
@@ -375,7 +384,6 @@ std::vector<bool> Engine::arrived() const {
 
 void Engine::abandon() {
   collector_->abandon();
-  end_units();
   buffers_.abandon();
   backward_ = -1;
   if (loop_ == Loop::micro_steps) {

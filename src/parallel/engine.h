@@ -158,6 +158,7 @@ class Engine {
   std::optional<UpdatedValues> updated_values_;  // where shards are updated
   std::optional<RecomputingUnits> recomputing_;
   std::optional<ResidentUnits> resident_;  // where units are freed after forward
+  bool follow_units_ = false;              // they have parameters that it doesn't know
 
   Phase phase_ = Phase::idle;
   Loop loop_ = Loop::plain;

@@ -9,12 +9,7 @@ const NamedParameter& Engine::parameter(std::size_t i) const {
 }
 
 std::optional<std::size_t> Engine::number_of(const std::string& name) const {
-  for (std::size_t i = 0; i < parameters(); ++i) {
-    if (parameter(i).name == name) {
-      return i;
-    }
-  }
-  return std::nullopt;
+  return model_.number_of(name);
 }
 
 void Engine::register_optimizer(Clipping clipping) {
@@ -75,7 +70,7 @@ LocalParameter Engine::local_parameter(const std::string& name) const {
   device_->host_follows_compute();
   const auto number = number_of(name);
   if (!number || !updates_shards()) {
-    const at::Tensor all = model_.full_precision(name, group_).view({-1});
+    const at::Tensor all = model_.full_precision(name, group_).contiguous().view({-1});
     return {.end = all.numel(), .values = all};
   }
   const auto [part, member] = place(*number);

@@ -183,6 +183,17 @@ void FlatModel::number_trained() {
   }
 }
 
+std::optional<std::size_t> FlatModel::number_of(const std::string& name) const {
+  const auto named = module_->named_parameters();
+  const at::Tensor* const parameter = named.find(name);
+  for (std::size_t i = 0; parameter != nullptr && i < tensors_.size(); ++i) {
+    if (tensors_[i].is_same(*parameter)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<std::size_t> FlatModel::unfrozen() const {
   std::vector<std::size_t> result;
   for (std::size_t i = 0; i < listed_.size(); ++i) {
@@ -259,35 +270,66 @@ void FlatModel::set_full_precision(const std::string& name, const at::Tensor& va
 
 void FlatModel::with_full_precision(const std::function<void()>& body, FullParameters access,
                                     Group& group, Device& device) {
-  const bool writes = access == FullParameters::write;
-  {
-    const torch::NoGradGuard no_grad;
-    for (FlatParameter* part : parts_) {
-      part->show_full_precision(writes, group);
-    }
+  if (shows_full_precision_) {
+    throw UsageError(
+        "with_full_parameters() inside with_full_parameters(): end the outer one first");
   }
+  const bool writes = access == FullParameters::write;
   try {
-    comm::do_together(group, "with_full_parameters", [&body] {
+    show_full_precision(writes, group);
+    const std::vector<std::int64_t> before = versions();
+    comm::do_together(group, "with_full_parameters", [&] {
       body();
+      if (!writes) {
+        check_unwritten(before);
+      }
       return std::string();
     });
+    if (writes) {
+      const torch::NoGradGuard no_grad;
+      for (FlatParameter* part : parts_) {
+        part->take_shown(device);
+      }
+    }
   } catch (...) {
     show_held();
     throw;
   }
-  const torch::NoGradGuard no_grad;
-  if (writes) {
-    for (FlatParameter* part : parts_) {
-      part->take_shown(device);
-    }
-  }
   show_held();
+}
+
+void FlatModel::show_full_precision(bool to_write, Group& group) {
+  const torch::NoGradGuard no_grad;
+  shows_full_precision_ = true;
+  for (FlatParameter* part : parts_) {
+    part->show_full_precision(to_write, group);
+  }
 }
 
 void FlatModel::show_held() {
   const torch::NoGradGuard no_grad;
   for (FlatParameter* part : parts_) {
     part->show_held();
+  }
+  shows_full_precision_ = false;
+}
+
+std::vector<std::int64_t> FlatModel::versions() const {
+  std::vector<std::int64_t> versions;
+  for (const at::Tensor& tensor : tensors_) {
+    versions.push_back(tensor._version());
+  }
+  return versions;
+}
+
+void FlatModel::check_unwritten(const std::vector<std::int64_t>& versions) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i]._version() != versions[i]) {
+      const auto [part, member] = places_[i];
+      throw UsageError("parameter '" + parts_[part]->member(member).name +
+                       "' was written to in with_full_parameters() for reading; give it "
+                       "FullParameters::write");
+    }
   }
 }
 

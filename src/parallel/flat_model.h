@@ -36,6 +36,9 @@ class FlatModel {
   // The module's floating-point parameters when it was wrapped, frozen ones included, in
   // registration order.
   const std::vector<NamedParameter>& listed() const { return listed_; }
+  // The number that a parameter has among tensors(), by any name of a tied one; none for one that
+  // is not trained or not there.
+  std::optional<std::size_t> number_of(const std::string& name) const;
   // The number that listed()[i] has among tensors(); none while it was never trained.
   std::optional<std::size_t> trained(std::size_t i) const { return trained_.at(i); }
   // Those of listed() that are trained by now but have no place in flat memory.
@@ -78,7 +81,10 @@ class FlatModel {
   static std::vector<Spread> spread(const std::vector<std::vector<NamedParameter>>& parts,
                                     const ParallelOptions& options, Group& group);
   void guard_writes(Stage stage);
+  void show_full_precision(bool to_write, Group& group);
   void show_held();
+  void check_unwritten(const std::vector<std::int64_t>& versions) const;
+  std::vector<std::int64_t> versions() const;
   void number_trained();
   at::Tensor parameter(const std::string& name) const;
 
@@ -91,6 +97,7 @@ class FlatModel {
   std::vector<Place> places_;  // per tensor
   std::vector<NamedParameter> listed_;
   std::vector<std::optional<std::size_t>> trained_;  // per listed
+  bool shows_full_precision_ = false;
 };
 
 }  // namespace lockstep::parallel

@@ -123,11 +123,11 @@ at::Tensor FlatParameter::all_values() const {
   return in_host_copy() ? host_values(spread_.host_values.readable(), 0, layout_.size()) : flat_;
 }
 
-void FlatParameter::gather() const {
+void FlatParameter::allow_reading() const {
   flat_.storage().unsafeGetStorageImpl()->clear_data_ptr_access_error_msg_();
 }
 
-void FlatParameter::free(const std::string& why) const {
+void FlatParameter::forbid_reading(const std::string& why) const {
   flat_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(why);
 }
 

@@ -99,9 +99,9 @@ class FlatParameter {
   void take_shown(Device& device);
   // Points the members at the values as held.
   void show_held();
-  // Whether the members may be read; where not, LibTorch throws `why`.
-  void gather() const;
-  void free(const std::string& why) const;
+  // From now on LibTorch lets nobody read the members, and throws `why`; or lets them again.
+  void forbid_reading(const std::string& why) const;
+  void allow_reading() const;
   // A member's values, as all ranks read them.
   std::span<const std::byte> bytes_of(std::size_t i) const;
   bool in_host_copy() const { return spread_.host_values.bytes() > 0; }

@@ -25,6 +25,16 @@ void set_generator_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
+thread_local int second_passes = 0;
+
+class SecondPass {
+ public:
+  SecondPass() { ++second_passes; }
+  ~SecondPass() { --second_passes; }
+  SecondPass(const SecondPass&) = delete;
+  SecondPass& operator=(const SecondPass&) = delete;
+};
+
 // Has the second pass draw what the first one drew, and nobody else notice.
 class SameDraws {
  public:
@@ -50,7 +60,7 @@ class SameBuffers {
   ~SameBuffers() {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      if (buffers_[i].defined()) {
+      if (buffers_[i].defined() && !at::equal(buffers_[i], copies_[i])) {
         buffers_[i].copy_(copies_[i]);
       }
     }
@@ -95,9 +105,10 @@ void refuse_unsupported(const Kept& kept) {
   }
   for (std::size_t i = 0; i < kept.pass.inputs.size(); ++i) {
     if (version_of(kept.pass.inputs[i]) != kept.state.versions[i]) {
-      throw UsageError("recompute: tensor " + std::to_string(i) +
-                       " among a unit's arguments was written to in place after its forward; use "
-                       "an operation that makes a new tensor, or turn recompute off");
+      throw UsageError(
+          "recompute: tensor " + std::to_string(i) +
+          " among a unit's arguments was written to in place, in its forward or after; use an "
+          "operation that makes a new tensor, or turn recompute off");
     }
   }
 }
@@ -117,6 +128,7 @@ Tensors run_again(const Kept& kept, const Tensors& gradients) {
   Tensors outputs;
   {
     const torch::AutoGradMode with_graph(true);
+    const SecondPass second;
     const SameDraws draws(kept.state.generator);
     outputs = kept.pass.forward(inputs);
   }
@@ -141,12 +153,20 @@ Tensors run_again(const Kept& kept, const Tensors& gradients) {
   return result;
 }
 
-// Not the caller's own tensor, which would get our history, nor a view, which LibTorch would let
-// nobody write to.
-at::Tensor free_of_history(const at::Tensor& output, const Tensors& inputs) {
-  const auto is_it = [&](const at::Tensor& input) { return input.is_same(output); };
-  return output.is_view() || std::ranges::any_of(inputs, is_it) ? at::Tensor(output.variable_data())
-                                                                : output;
+bool shares_memory(const at::Tensor& output, const Tensors& tensors) {
+  return output.has_storage() && std::ranges::any_of(tensors, [&](const at::Tensor& one) {
+           return one.defined() && one.has_storage() && one.storage().is_alias_of(output.storage());
+         });
+}
+
+// Not a tensor that others hold, which would get our history, nor one that shares its memory, which
+// a caller's write to the output would change for the second pass, nor a view, which LibTorch would
+// let nobody write to.
+at::Tensor free_of_history(const at::Tensor& output, const RepeatablePass& pass) {
+  const bool shared = shares_memory(output, pass.inputs) ||
+                      shares_memory(output, pass.module->parameters()) ||
+                      shares_memory(output, pass.module->buffers());
+  return shared ? output.detach().clone() : at::Tensor(output.variable_data());
 }
 
 class Recompute : public torch::autograd::Function<Recompute> {
@@ -181,6 +201,8 @@ class Recompute : public torch::autograd::Function<Recompute> {
 
 }  // namespace
 
+bool in_second_pass() { return second_passes > 0; }
+
 PassState note_state(const Tensors& inputs) {
   PassState state{generator_state(), {}};
   for (const at::Tensor& input : inputs) {
@@ -205,7 +227,7 @@ Tensors recompute_in_backward(RepeatablePass pass, PassState state, Tensors outp
   auto kept = c10::make_intrusive<Kept>();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].defined()) {
-      kept->first_outputs.push_back(free_of_history(outputs[i], pass.inputs));
+      kept->first_outputs.push_back(free_of_history(outputs[i], pass));
       kept->places.push_back(i);
     }
   }

@@ -11,8 +11,9 @@ namespace lockstep::parallel {
 
 class RecomputingUnits {
  public:
-  // `before_backward` is called in the running backward before a unit begins its own. Throws
-  // UsageError when the module has no unit.
+  // All but the module itself, unless it is the only one. `before_backward` is called in the
+  // running backward before a unit begins its own. Throws UsageError when the module has no unit,
+  // or another RecomputingUnits has them.
   RecomputingUnits(torch::nn::Module& module, std::function<void()> before_backward);
   ~RecomputingUnits();
   RecomputingUnits(const RecomputingUnits&) = delete;

@@ -27,14 +27,10 @@ void ResidentUnits::Piece::update() const {
     return;
   }
   if (forwards > 0 || backwards > 0) {
-    part->gather();
-    return;
+    part->allow_reading();
+  } else {
+    part->forbid_reading(why);
   }
-  part->free(
-      "unit '" + unit +
-      "' is not gathered: its parameters can be read in its own forward and backward only "
-      "(was its forward called past Unit?); elsewhere use Gathered (unit.h), "
-      "Parallel::full_parameter() or with_full_parameters(), or Reshard::never (--reshard never)");
 }
 
 // One pass's way back: begins with the first gradient of an output, ends when all inputs that take
@@ -74,7 +70,7 @@ ResidentUnits::ResidentUnits(const FlatModel& model) {
     if (units[i] != 0) {  // a flat parameter is of units or of none
       auto& piece = by_part[part];
       if (piece == nullptr) {
-        piece = pieces_.emplace_back(std::make_shared<Piece>(Piece{.part = part, .unit = ""}));
+        piece = pieces_.emplace_back(std::make_shared<Piece>(Piece{.part = part, .why = ""}));
       }
       by_parameter.emplace(model.tensors()[i].unsafeGetTensorImpl(), piece);
     }
@@ -84,7 +80,9 @@ ResidentUnits::ResidentUnits(const FlatModel& model) {
       add(item.key(), item.value(), by_parameter);
     }
   }
-  end_backward();
+  for (const std::shared_ptr<Piece>& piece : pieces_) {
+    piece->update();
+  }
 }
 
 void ResidentUnits::add(const std::string& name, const std::shared_ptr<torch::nn::Module>& module,
@@ -97,10 +95,18 @@ void ResidentUnits::add(const std::string& name, const std::shared_ptr<torch::nn
     if (found == pieces.end() || std::ranges::count(unit.pieces, found->second) > 0) {
       continue;
     }
-    if (found->second->unit.empty()) {
-      found->second->unit = name;
+    if (found->second->why.empty()) {
+      found->second->why =
+          "unit '" + name +
+          "' is not gathered: its parameters can be read in its own forward and backward only (was "
+          "its forward called past Unit?); elsewhere use Gathered (unit.h), "
+          "Parallel::full_parameter() or with_full_parameters(), or Reshard::never "
+          "(--reshard never)";
     }
     unit.pieces.push_back(found->second);
+  }
+  if (unit.pieces.empty()) {
+    return;  // frozen, or all of it tied to what is outside; another Parallel may have it
   }
   unit_in(module)->observe(this);
   units_.emplace(unit_in(module), std::move(unit));
@@ -111,7 +117,7 @@ ResidentUnits::~ResidentUnits() {
     unit_in(unit.module)->observe(nullptr);
   }
   for (const std::shared_ptr<Piece>& piece : pieces_) {
-    piece->part->gather();
+    piece->part->allow_reading();
     piece->part = nullptr;  // graphs may outlive this
   }
 }
@@ -129,16 +135,22 @@ void ResidentUnits::before_forward(const UnitBase& unit) {
 void ResidentUnits::after_forward(const UnitBase& unit, const Tensors& inputs,
                                   const Tensors& outputs) {
   end_forward(unit);
+  if (std::ranges::none_of(outputs, takes_gradient)) {
+    return;
+  }
   const auto backward = std::make_shared<Backward>();
   backward->pieces = pieces_of(unit);
   for (const at::Tensor& input : inputs) {
     if (takes_gradient(input)) {
       ++backward->inputs;
-      input.register_hook([backward](const at::Tensor&) { backward->input_done(); });
+      // A leaf's gradient tells nothing: it is accumulated before the rest of the unit has run.
+      if (!input.is_leaf()) {
+        input.register_hook([backward](const at::Tensor&) { backward->input_done(); });
+      }
     }
   }
   for (const at::Tensor& output : outputs) {
-    if (takes_gradient(output)) {
+    if (takes_gradient(output) && !output.is_leaf()) {
       output.register_hook([backward](const at::Tensor&) { backward->begin(); });
     }
   }
@@ -153,8 +165,10 @@ void ResidentUnits::end_forward(const UnitBase& unit) noexcept {
 
 void ResidentUnits::end_backward() {
   for (const std::shared_ptr<Piece>& piece : pieces_) {
-    piece->backwards = 0;
-    piece->update();
+    if (piece->backwards > 0) {
+      piece->backwards = 0;
+      piece->update();
+    }
   }
 }
 

@@ -41,7 +41,7 @@ class ResidentUnits final : public UnitObserver {
   // What is gathered and freed as one: a flat parameter, of one unit or of several in a row.
   struct Piece {
     FlatParameter* part;  // nullptr once nobody frees it any more
-    std::string unit;     // the first one that it is of
+    std::string why;      // it can't be read, when it can't
     int forwards = 0;     // of its units, going on now
     int backwards = 0;    // likewise
     void update() const;

@@ -84,7 +84,7 @@ class Fit {
                gigabytes(bytes) + "): use --stage " + std::string(name_of(stage));
       }
     }
-    return "no stage fits: use a smaller model";
+    return "no stage fits: use a smaller model or fewer --ranks";
   }
 
   const Options& options_;

@@ -282,8 +282,9 @@ void add_communication(Fields& fields) {
       &Options::accumulate_in_shard, {{"full", false}, {"shard", true}}, {}));
   fields.push_back(one_of<std::optional<bool>>(
       "reshard",
-      "Free units of --stage zero3 between forward and backward; on one host never costs no memory "
-      "(never)",
+      "always: units of --stage zero3 can be read in their own passes only, as between hosts; "
+      "never: "
+      "they stay readable, which on one host costs no memory (never)",
       &Options::reshard, {{"always", true}, {"never", false}}, {"host"}));
   fields.push_back(switched("share-parameters",
                             "One copy of the parameters for all ranks, each of which updates its "

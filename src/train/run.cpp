@@ -200,11 +200,13 @@ class Run {
 
   StepResult step() {
     const bool samples = samples_memory();
+    bool began = false;
     traced_.begin(trainer_.steps_done());
     const StepResult result = trainer_.step([&](Moment moment) {
       traced_.at(moment);
       if (samples) {
-        moment == Moment::before_forward ? memory_.begin() : memory_.sample();
+        const bool at_rest = moment == Moment::before_forward && !std::exchange(began, true);
+        at_rest ? memory_.begin() : memory_.sample();
       }
     });
     if (samples) {

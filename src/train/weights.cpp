@@ -88,26 +88,18 @@ WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file) {
   const bool same = all_f32(parameters);
   Sha256 full;
   Sha256 held;
-  std::exception_ptr failure;
   for (const auto& [name, parameter] : parameters) {
     begin_update(full, name, parameter);
     parallel.visit_full_parameter(name, [&](const torch::Tensor& piece) {
       full.update(piece.const_data_ptr(), piece.nbytes());
-      try {
-        if (file != nullptr && !failure) {
-          file->add(piece);
-        }
-      } catch (...) {
-        failure = std::current_exception();  // the other ranks wait for the rest
+      if (file != nullptr) {
+        file->add(piece);
       }
     });
     if (!same) {
       begin_update(held, name, parameter);
       held.update(parameter.const_data_ptr(), parameter.nbytes());
     }
-  }
-  if (failure) {
-    std::rethrow_exception(failure);
   }
   WeightDigests digests;
   digests.weights = full.finish();
@@ -143,8 +135,7 @@ void verify_replicas(Group& group, const WeightDigests& mine) {
 }
 
 WeightsFile::WeightsFile(const std::string& path, const WeightsOrigin& origin,
-                         const torch::nn::Module& model)
-    : file_(path) {
+                         const torch::nn::Module& model) {
   std::vector<checkpoint::NamedTensor> tensors;
   for (const auto& [name, parameter] : parameters_of(model)) {
     tensors.push_back({name, Dtype::f32, parameter.sizes().vec(), nullptr});
@@ -156,12 +147,31 @@ WeightsFile::WeightsFile(const std::string& path, const WeightsOrigin& origin,
                            {kConfigurationKey, origin.configuration},
                            {kTokenizerKey, origin.tokenizer},
                            {kTokenizerIdentityKey, std::to_string(origin.tokenizer_identity)}});
-  file_.write(image.head());
+  try {
+    file_.emplace(path);
+    file_->write(image.head());
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
 }
 
 void WeightsFile::add(const torch::Tensor& elements) {
   LOCKSTEP_INVARIANT(elements.element_size(), ==, 4);
-  file_.write(elements.const_data_ptr(), static_cast<std::int64_t>(elements.nbytes()));
+  if (failure_) {
+    return;
+  }
+  try {
+    file_->write(elements.const_data_ptr(), static_cast<std::int64_t>(elements.nbytes()));
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void WeightsFile::publish() {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  file_->publish();
 }
 
 checkpoint::SafetensorsFile open_weights(const std::string& run_directory) {

@@ -10,6 +10,8 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <exception>
+#include <optional>
 #include <string>
 
 namespace lockstep::train {
@@ -37,22 +39,23 @@ struct WeightsOrigin {
 };
 
 // A file of full fp32 weights by name, as safetensors, that is being written; it appears with
-// publish(). All throw SystemError naming the file.
+// publish(), which also throws what failed before (SystemError naming the file): other ranks wait
+// while it is written.
 class WeightsFile {
  public:
   // For the parameters of `model`.
   WeightsFile(const std::string& path, const WeightsOrigin& origin, const torch::nn::Module& model);
   // The next elements, contiguous f32: all of each parameter, in bytewise order of the names.
   void add(const torch::Tensor& elements);
-  void publish() { file_.publish(); }
+  void publish();
 
  private:
-  checkpoint::PendingFile file_;
+  std::optional<checkpoint::PendingFile> file_;
+  std::exception_ptr failure_;
 };
 
 // Collective. Of what this rank holds; what the ranks keep in shards is gathered piece by
-// piece, and written to `file`, where one is given, on the way. Throws what the file throws,
-// when all ranks are through.
+// piece, and written to `file`, where one is given, on the way.
 WeightDigests digest_weights(const Parallel& parallel, WeightsFile* file = nullptr);
 
 // The weights in the folder of a finished run. Throws UsageError when there are none.

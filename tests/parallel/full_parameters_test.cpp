@@ -111,34 +111,62 @@ TEST_P(FullParametersTest, ReadingShowsFullPrecisionAndChangesNoBit) {
   EXPECT_EQ(train(true), train(false));
 }
 
+// As set_parameter() would on every rank.
 TEST_P(FullParametersTest, WritingSetsMastersAndWhatForwardReads) {
-  for (const Values& values : run(3, [](Group& group) {
-         torch::manual_seed(3);
-         Perceptron model(20, 2);
-         Parallel parallel(model, group, options());
-         AdamW optimizer = parallel.adamw({.lr = 0.01});
-         step(model, parallel, optimizer);
-         Values expected = full(model, parallel);
-         for (double& value : expected) {
-           value = static_cast<double>(static_cast<float>(value) * 0.501f);
-         }
-         parallel.with_full_parameters(
-             [&] {
-               const torch::NoGradGuard no_grad;
-               for (torch::Tensor& parameter : model->parameters()) {
-                 parameter.mul_(0.501f);
-               }
-             },
-             FullParameters::write);
-         EXPECT_EQ(full(model, parallel), expected);
-         const Values held = shown(model);
-         for (std::size_t i = 0; i < held.size(); ++i) {
-           EXPECT_NEAR(held[i], expected[i], std::abs(expected[i]) / 256);
-         }
-         step(model, parallel, optimizer);
-         return full(model, parallel);
-       })) {
-    EXPECT_TRUE(std::isfinite(values.at(0)));
+  const auto halved = [](bool at_once) {
+    return run(3, [at_once](Group& group) {
+      torch::manual_seed(3);
+      Perceptron model(20, 2);
+      Parallel parallel(model, group, options());
+      AdamW optimizer = parallel.adamw({.lr = 0.01});
+      step(model, parallel, optimizer);
+      if (at_once) {
+        parallel.with_full_parameters(
+            [&] {
+              const torch::NoGradGuard no_grad;
+              for (torch::Tensor& parameter : model->parameters()) {
+                parameter.mul_(0.501f);
+              }
+            },
+            FullParameters::write);
+      } else {
+        for (const auto& item : model->named_parameters()) {
+          parallel.set_parameter(item.key(), parallel.full_parameter(item.key()) * 0.501f);
+        }
+      }
+      Values result = full(model, parallel);
+      append(result, shown(model));
+      step(model, parallel, optimizer);
+      append(result, full(model, parallel));
+      return result;
+    });
+  };
+  const auto ranks = halved(true);
+  for (const Values& values : ranks) {
+    EXPECT_EQ(values, ranks[0]);
+  }
+  EXPECT_EQ(ranks, halved(false));
+}
+
+// Where a write is a fault (shared fp32) the line names the parameter as well.
+TEST(FullParameters, RefuseWritesForReadingAndNesting) {
+  for (const Stage stage : {Stage::ddp, Stage::zero1}) {
+    run(2, [stage](Group& group) {
+      Perceptron model(20, 2);
+      Parallel parallel(model, group, {.stage = stage, .precision = Precision::bf16_mixed()});
+      AdamW optimizer = parallel.adamw();
+      const std::string written = error_of([&] {
+        parallel.with_full_parameters([&] {
+          const torch::NoGradGuard no_grad;
+          model->linears[1]->bias.zero_();
+        });
+      });
+      EXPECT_NE(written.find("'linear1.bias' was written to"), std::string::npos) << written;
+      const std::string nested = error_of(
+          [&] { parallel.with_full_parameters([&] { parallel.with_full_parameters([] {}); }); });
+      EXPECT_NE(nested.find("inside with_full_parameters()"), std::string::npos) << nested;
+      return Values{};
+    });
   }
 }
 

@@ -212,7 +212,7 @@ TEST(Recompute, RefusesWhatASecondPassCanNotTellApart) {
 struct PassingImpl : torch::nn::Module {
   PassingImpl() { weight = register_parameter("weight", torch::ones({1})); }
   std::vector<torch::Tensor> forward(const torch::Tensor& x, const torch::Tensor& other) {
-    return {x, other, (x * weight).view({2, 1}), torch::Tensor()};
+    return {x, other, (x * weight).view({2, 1}), torch::Tensor(), weight};
   }
   torch::Tensor weight;
 };
@@ -226,10 +226,119 @@ TEST(Recompute, OutputsMayBeArgumentsViewsOrUndefined) {
   const auto outputs = unit(x, other);
   EXPECT_FALSE(other.requires_grad());
   EXPECT_FALSE(outputs[3].defined());
-  outputs[2].mul_(2);  // as one may without
-  (outputs[0].sum() + outputs[2].sum()).backward();
-  EXPECT_EQ(values_of(x.grad()), (Values{3, 3}));
-  EXPECT_EQ(values_of(unit->weight.grad()), Values{10});
+  EXPECT_TRUE(unit->weight.is_leaf());
+  torch::Tensor changed = outputs[0];
+  for (torch::Tensor tensor : {changed, outputs[2]}) {
+    tensor.mul_(2);  // as one may without
+  }
+  EXPECT_EQ(values_of(x), (Values{2, 3}));
+  (changed.sum() + outputs[2].sum() + outputs[4].sum()).backward();
+  EXPECT_EQ(values_of(x.grad()), (Values{4, 4}));
+  EXPECT_EQ(values_of(unit->weight.grad()), Values{11});
+}
+
+// Its gradients come in two backwards of one leaf; no parameter is unused, so buckets fill early.
+struct TwiceImpl : torch::nn::Module {
+  TwiceImpl() {
+    first = register_module("first", Unit<torch::nn::Linear>(8, 8));
+    twice = register_module("twice", Unit<torch::nn::Linear>(8, 8));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return twice(torch::gelu(twice(torch::gelu(first(x)))));
+  }
+  Unit<torch::nn::Linear> first{nullptr};
+  Unit<torch::nn::Linear> twice{nullptr};
+};
+TORCH_MODULE(Twice);
+
+Values train_twice(Group& group, const ParallelOptions& options) {
+  torch::manual_seed(5);
+  Twice model;
+  Parallel parallel(model, group, options);
+  AdamW optimizer = parallel.adamw({.lr = 0.01});
+  Values result;
+  for (int step = 0; step < 3; ++step) {
+    for (const MicroStep& micro : parallel.micro_steps(2)) {
+      const auto x =
+          torch::sin(torch::arange(48).reshape({6, 8}) + static_cast<double>(micro.leaf));
+      model(x.to(model->first->weight.scalar_type())).pow(2).mean().backward();
+    }
+    result.push_back(parallel.grad_norm());
+    optimizer.step();
+  }
+  for (const auto& item : model->named_parameters()) {
+    append(result, values_of(parallel.full_parameter(item.key())));
+  }
+  return result;
+}
+
+TEST(Recompute, OfAUnitThatRunsTwiceChangesNoBit) {
+  for (const Stage stage : {Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3}) {
+    for (const Precision& precision : {Precision::f32(), Precision::bf16_mixed()}) {
+      ParallelOptions options{.stage = stage, .precision = precision, .bucket_mb = 0};
+      const auto plain = run(2, [&](Group& group) { return train_twice(group, options); });
+      options.recompute = true;
+      EXPECT_EQ(run(2, [&](Group& group) { return train_twice(group, options); }), plain)
+          << name_of(stage);
+    }
+  }
+}
+
+// A unit in a unit, whose own passes count once though it runs three times.
+struct OuterImpl : torch::nn::Module {
+  OuterImpl() { inner = register_module("inner", Unit<Block>()); }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return std::get<0>(inner(x, std::optional<torch::Tensor>(), 1.0));
+  }
+  Unit<Block> inner{nullptr};
+};
+TORCH_MODULE(Outer);
+
+TEST(Recompute, UnitsInUnitsCountTheirPassesOnce) {
+  Group alone = Group::alone();
+  Unit<Outer> outer;
+  torch::nn::Sequential model(outer);
+  ParallelOptions options{.stage = Stage::single};
+  options.recompute = true;
+  Parallel parallel(model, alone, options);
+  model->forward(torch::ones({2, 8})).sum().backward();
+  EXPECT_EQ(outer->inner->forwards(), 1);
+  EXPECT_EQ(outer->inner->passes, 3);
+}
+
+struct WindowedImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x, torch::IntArrayRef window,
+                        std::vector<torch::Tensor>& losses) {
+    losses.push_back(x.sum());
+    return x * window[0];
+  }
+};
+TORCH_MODULE(Windowed);
+
+TEST(Recompute, RefusesArgumentsThatItCanNotGiveAgain) {
+  Unit<Windowed> unit;
+  unit->recompute(std::make_shared<const std::function<void()>>([] {}));
+  std::vector<torch::Tensor> losses;
+  const std::vector<std::int64_t> window{2};
+  const torch::Tensor x = torch::ones({2}).requires_grad_();
+  EXPECT_NE(error_of([&] { unit(x, torch::IntArrayRef(window), losses); }).find("a view of other"),
+            std::string::npos);
+}
+
+struct CollectingImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>& losses) {
+    losses.push_back(x.sum());
+    return x * 2;
+  }
+};
+TORCH_MODULE(Collecting);
+
+TEST(Recompute, RefusesTensorsLeftInArguments) {
+  Unit<Collecting> unit;
+  unit->recompute(std::make_shared<const std::function<void()>>([] {}));
+  std::vector<torch::Tensor> losses;
+  const torch::Tensor x = torch::ones({2}).requires_grad_();
+  EXPECT_NE(error_of([&] { unit(x, losses); }).find("changed which tensors"), std::string::npos);
 }
 
 TEST(Recompute, AModuleWithoutUnitsIsRefused) {

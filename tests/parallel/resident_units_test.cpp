@@ -206,6 +206,67 @@ TEST(ResidentUnits, ABackwardThatFailedIsFreedByTheNextForward) {
   EXPECT_FALSE(readable(net->blocks[1]->linear->weight));
 }
 
+// In a loop of one's own that is noticed in the middle of a backward.
+TEST(ResidentUnits, ParametersUnfrozenLaterAreFreedToo) {
+  for (const bool by_hand : {true, false}) {
+    Group alone = Group::alone();
+    ReadNet net;
+    torch::Tensor late = net->blocks[1]->linear->weight;
+    late.set_requires_grad(false);
+    Parallel parallel(net, alone, always());
+    SGD optimizer = parallel.sgd({.lr = 0.1});
+    for (int step = 0; step < 3; ++step) {
+      late.set_requires_grad(step > 0);
+      if (by_hand) {
+        net(input(step)).sum().backward();
+      } else {
+        for ([[maybe_unused]] const MicroStep& micro : parallel.micro_steps()) {
+          net(input(step)).sum().backward();
+        }
+      }
+      optimizer.step();
+    }
+    EXPECT_FALSE(readable(late)) << by_hand;
+  }
+}
+
+// A unit that takes a parameter as an argument, over and over.
+TEST(ResidentUnits, ALeafAmongTheArgumentsFreesNothingEarly) {
+  Group alone = Group::alone();
+  ReadNet net;
+  Parallel parallel(net, alone, always());
+  SGD optimizer = parallel.sgd({.lr = 0.1});
+  torch::Tensor prompt = torch::ones({6, 8}).requires_grad_();
+  for (int pass = 0; pass < 3; ++pass) {
+    optimizer.zero_grad();
+    net->blocks[0](prompt).sum().backward();
+    EXPECT_FALSE(readable(net->blocks[0]->linear->weight));
+  }
+  EXPECT_TRUE(prompt.grad().defined());
+}
+
+TEST(ResidentUnits, AreOfZero3) {
+  Group alone = Group::alone();
+  ParallelOptions options = always();
+  options.stage = Stage::ddp;
+  EXPECT_NE(what_of([&] { Parallel(ReadNet(), alone, options); }).find("is for stage zero3"),
+            std::string::npos);
+}
+
+// As of a frozen module that two models use.
+TEST(ResidentUnits, AFrozenUnitIsLeftAlone) {
+  Group alone = Group::alone();
+  ReadNet net;
+  for (torch::Tensor& parameter : net->blocks[1]->parameters()) {
+    parameter.set_requires_grad(false);
+  }
+  Parallel parallel(net, alone, always());
+  EXPECT_EQ(net->blocks[1]->observer(), nullptr);
+  EXPECT_TRUE(readable(net->blocks[1]->linear->weight));
+  net(input(0)).sum().backward();
+  EXPECT_FALSE(readable(net->blocks[0]->linear->weight));
+}
+
 // The module stays usable, and so do graphs.
 TEST(ResidentUnits, AllIsReadableWhenTheParallelIsGone) {
   Group alone = Group::alone();

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,28 @@ inline const std::array<std::pair<const char*, PrecisionName>, 4> kKinds{
      {"gpt2-tiny", PrecisionName::bf16},
      {"llama-tiny", PrecisionName::f32},
      {"llama-tiny", PrecisionName::bf16}}};
-inline constexpr std::array kShardingStages{Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3};
+struct Layout {
+  Stage stage;
+  bool share_parameters = false;
+  std::optional<std::int64_t> unit_blocks = {};
+  std::optional<bool> reshard = {};
+};
+inline const std::array<Layout, 10> kLayouts{{{Stage::ddp},
+                                              {Stage::zero1},
+                                              {Stage::zero2},
+                                              {Stage::ddp, true},
+                                              {Stage::zero1, true},
+                                              {Stage::zero2, true},
+                                              {Stage::zero3, false, 1, false},
+                                              {Stage::zero3, false, 2, false},
+                                              {Stage::zero3, false, 1, true},
+                                              {Stage::zero3, false, 2, true}}};
 inline constexpr std::array kBuckets{25.0, 1.0, 0.0};
-inline constexpr std::array kUnits{1, 2};
 inline constexpr std::array kRanks{4, 2, 1};
 inline constexpr std::int64_t kLeaves = 4;
 
-// kind, stage, bucket, unit, recompute, share, overlap, reshard
-inline const std::vector<std::size_t> kSizes{4, 4, 3, 2, 2, 2, 2, 2};
+// kind, layout, bucket (of no meaning in zero3), recompute, overlap
+inline const std::vector<std::size_t> kSizes{kKinds.size(), kLayouts.size(), kBuckets.size(), 2, 2};
 using Row = std::vector<std::size_t>;
 
 class Configurations {
@@ -54,13 +69,14 @@ class Configurations {
     options.data = folder_.file("text");
     std::tie(options.model, options.precision) = kKinds.at(row[0]);
     options.dropout = options.model == "gpt2-tiny" ? 0.1 : 0.0;
-    options.stage = kShardingStages.at(row[1]);
+    const Layout& layout = kLayouts.at(row[1]);
+    options.stage = layout.stage;
+    options.share_parameters = layout.share_parameters;
+    options.unit_blocks = layout.unit_blocks;
+    options.reshard = layout.reshard;
     options.bucket_mb = kBuckets.at(row[2]);
-    options.unit_blocks = kUnits.at(row[3]);
-    options.recompute = row[4] == 1;
-    options.share_parameters = row[5] == 1;
-    options.overlap = row[6] == 0;
-    options.reshard = row[7] == 1;
+    options.recompute = row[3] == 1;
+    options.overlap = row[4] == 0;
     options.ranks = static_cast<int>(kLeaves);
     options.micro_batch = 1;
     options.sequence = 16;
