@@ -173,25 +173,24 @@ void FlatModel::guard_writes(Stage stage) {
 }
 
 void FlatModel::number_trained() {
-  trained_.assign(listed_.size(), std::nullopt);
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    const auto found = std::ranges::find_if(
-        tensors_, [&](const at::Tensor& tensor) { return tensor.is_same(listed_[i].tensor); });
-    if (found != tensors_.end()) {
-      trained_[i] = static_cast<std::size_t>(found - tensors_.begin());
-    }
+  trained_.clear();
+  for (const NamedParameter& parameter : listed_) {
+    trained_.push_back(number_of(parameter.tensor));
   }
 }
 
 std::optional<std::size_t> FlatModel::number_of(const std::string& name) const {
   const auto named = module_->named_parameters();
   const at::Tensor* const parameter = named.find(name);
-  for (std::size_t i = 0; parameter != nullptr && i < tensors_.size(); ++i) {
-    if (tensors_[i].is_same(*parameter)) {
-      return i;
-    }
-  }
-  return std::nullopt;
+  return parameter == nullptr ? std::nullopt : number_of(*parameter);
+}
+
+std::optional<std::size_t> FlatModel::number_of(const at::Tensor& parameter) const {
+  const auto found = std::ranges::find_if(
+      tensors_, [&](const at::Tensor& tensor) { return tensor.is_same(parameter); });
+  return found == tensors_.end()
+             ? std::nullopt
+             : std::optional(static_cast<std::size_t>(found - tensors_.begin()));
 }
 
 std::vector<std::size_t> FlatModel::unfrozen() const {
@@ -229,10 +228,9 @@ at::Tensor FlatModel::parameter(const std::string& name) const {
 
 at::Tensor FlatModel::full_precision(const std::string& name, Group& group) const {
   const at::Tensor parameter = this->parameter(name);
-  for (const FlatParameter* part : parts_) {
-    if (const auto member = part->find(parameter)) {
-      return part->full_precision(*member, group);
-    }
+  if (const auto number = number_of(parameter)) {
+    const auto [part, member] = place(*number);
+    return parts_[part]->full_precision(member, group);
   }
   const bool is_double = parameter.scalar_type() == torch::kFloat64;
   return parameter.detach().to(is_double ? torch::kFloat64 : torch::kFloat32);
@@ -240,12 +238,10 @@ at::Tensor FlatModel::full_precision(const std::string& name, Group& group) cons
 
 void FlatModel::visit_full_precision(const std::string& name, Group& group,
                                      const FlatParameter::VisitPiece& visit) const {
-  const at::Tensor parameter = this->parameter(name);
-  for (const FlatParameter* part : parts_) {
-    if (const auto member = part->find(parameter)) {
-      part->visit_full_precision(*member, group, visit);
-      return;
-    }
+  if (const auto number = number_of(name)) {
+    const auto [part, member] = place(*number);
+    parts_[part]->visit_full_precision(member, group, visit);
+    return;
   }
   visit(full_precision(name, group).contiguous().view({-1}));
 }
@@ -259,11 +255,10 @@ void FlatModel::set_full_precision(const std::string& name, const at::Tensor& va
          << values.sizes();
     throw UsageError(text.str());
   }
-  for (FlatParameter* part : parts_) {
-    if (const auto member = part->find(parameter)) {
-      part->set_full_precision(*member, values, device);
-      return;
-    }
+  if (const auto number = number_of(parameter)) {
+    const auto [part, member] = place(*number);
+    parts_[part]->set_full_precision(member, values, device);
+    return;
   }
   parameter.detach().copy_(values);  // a frozen one
 }
@@ -355,9 +350,7 @@ std::int64_t FlatModel::parameter_bytes() const {
     bytes += part->parameter_bytes();
   }
   for (const at::Tensor& parameter : module_->parameters()) {
-    const bool flat = std::ranges::any_of(
-        tensors_, [&](const at::Tensor& tensor) { return tensor.is_same(parameter); });
-    bytes += flat ? 0 : static_cast<std::int64_t>(parameter.nbytes());
+    bytes += number_of(parameter) ? 0 : static_cast<std::int64_t>(parameter.nbytes());
   }
   return bytes;
 }

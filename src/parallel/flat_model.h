@@ -39,6 +39,7 @@ class FlatModel {
   // The number that a parameter has among tensors(), by any name of a tied one; none for one that
   // is not trained or not there.
   std::optional<std::size_t> number_of(const std::string& name) const;
+  std::optional<std::size_t> number_of(const at::Tensor& parameter) const;
   // The number that listed()[i] has among tensors(); none while it was never trained.
   std::optional<std::size_t> trained(std::size_t i) const { return trained_.at(i); }
   // Those of listed() that are trained by now but have no place in flat memory.

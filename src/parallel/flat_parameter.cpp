@@ -244,15 +244,6 @@ void FlatParameter::set_full_precision(std::size_t i, const at::Tensor& values, 
   members_.at(i).tensor.unsafeGetTensorImpl()->bump_version();
 }
 
-std::optional<std::size_t> FlatParameter::find(const at::Tensor& tensor) const {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    if (members_[i].tensor.is_same(tensor)) {
-      return i;
-    }
-  }
-  return std::nullopt;
-}
-
 void FlatParameter::check_attached() const {
   for (const NamedParameter& member : members_) {
     if (!member.tensor.has_storage() || !member.tensor.storage().is_alias_of(flat_.storage())) {

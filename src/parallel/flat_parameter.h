@@ -105,8 +105,6 @@ class FlatParameter {
   // A member's values, as all ranks read them.
   std::span<const std::byte> bytes_of(std::size_t i) const;
   bool in_host_copy() const { return spread_.host_values.bytes() > 0; }
-  // Which member this tensor is, if any.
-  std::optional<std::size_t> find(const at::Tensor& tensor) const;
 
   // Throws UsageError naming a member whose storage was replaced since it was attached.
   void check_attached() const;

@@ -172,9 +172,4 @@ void ResidentUnits::end_backward() {
   }
 }
 
-std::size_t ResidentUnits::gathered() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      pieces_, [](const auto& piece) { return piece->forwards > 0 || piece->backwards > 0; }));
-}
-
 }  // namespace lockstep::parallel

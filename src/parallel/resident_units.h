@@ -10,7 +10,6 @@
 
 #include <torch/torch.h>
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,8 +33,6 @@ class ResidentUnits final : public UnitObserver {
   // Frees what a backward that has ended left: units whose inputs took no gradient, and what an
   // exception cut short.
   void end_backward();
-  // Flat parameters that may be read now, of those that lie in units.
-  std::size_t gathered() const;
 
  private:
   // What is gathered and freed as one: a flat parameter, of one unit or of several in a row.

@@ -64,6 +64,21 @@ TEST_F(FlatModelAlone, BucketHoldsOneFlatParameterPerDtype) {
   EXPECT_NE(model["matrix"][0][0].item<float>(), 0.1f);
 }
 
+TEST_F(FlatModelAlone, FindsWhatIsTrainedByTensorAndByName) {
+  Parameters model(Shapes{{"a", {3}}, {"frozen", {3}}, {"b", {3}}});
+  model["frozen"].set_requires_grad(false);
+  const FlatModel flat(model.ptr(), group_, {.bucket_mb = 0}, *device_);
+  for (const char* const name : {"a", "b"}) {
+    const auto number = flat.number_of(model[name]);
+    ASSERT_TRUE(number.has_value());
+    EXPECT_EQ(flat.number_of(std::string(name)), number);
+    EXPECT_TRUE(flat.tensors()[*number].is_same(model[name]));
+  }
+  EXPECT_EQ(flat.number_of(model["frozen"]), std::nullopt);
+  EXPECT_EQ(flat.number_of(torch::ones({3})), std::nullopt);
+  EXPECT_EQ(flat.number_of(std::string("absent")), std::nullopt);
+}
+
 TEST_F(FlatModelAlone, ParametersAreSetInFullPrecisionFrozenOnesToo) {
   Parameters model(Shapes{{"w", {2}}, {"frozen", {2}}}, 0.5);
   model["frozen"].set_requires_grad(false);

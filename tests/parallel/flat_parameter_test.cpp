@@ -120,15 +120,6 @@ TEST(FlatParameter, AShardedOneKeepsItsShardInFullPrecision) {
   });
 }
 
-TEST(FlatParameter, FindsItsMembers) {
-  const auto device = make_cpu_device();
-  auto parameters = members(torch::kFloat32);
-  FlatParameter flat(*device, parameters, {.ranks = 1});
-  flat.attach_members(*device);
-  EXPECT_EQ(flat.find(parameters[2].tensor), 2u);
-  EXPECT_EQ(flat.find(torch::ones({130})), std::nullopt);
-}
-
 TEST(FlatParameter, DtypeThatCannotBeTrainedIsRefused) {
   EXPECT_THROW(dtype_of(torch::kInt32), UsageError);
   EXPECT_THROW(dtype_of(torch::kComplexFloat), UsageError);

@@ -4,6 +4,7 @@
 #include "lockstep/unit.h"
 #include "parallel/modules.h"
 #include "parallel/single_threaded_ranks.h"
+#include "parallel/unit_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -45,13 +46,7 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
-struct NetImpl : torch::nn::Module {
-  NetImpl() {
-    first = register_module("first", torch::nn::Linear(8, 8));
-    for (int i = 0; i < 3; ++i) {
-      blocks.push_back(register_module("block" + std::to_string(i), Unit<Block>()));
-    }
-  }
+struct NetImpl : test::UnitBlocks<Block> {
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor x = first(input);
     torch::Tensor extra;
@@ -68,8 +63,6 @@ struct NetImpl : torch::nn::Module {
     }
     return all;
   }
-  torch::nn::Linear first{nullptr};
-  std::vector<Unit<Block>> blocks;
 };
 TORCH_MODULE(Net);
 

@@ -3,6 +3,7 @@
 #include "lockstep/parallel.h"
 #include "parallel/modules.h"
 #include "parallel/single_threaded_ranks.h"
+#include "parallel/unit_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -36,21 +37,13 @@ struct ReadBlockImpl : torch::nn::Module {
 TORCH_MODULE(ReadBlock);
 
 // The second of three blocks is run twice.
-struct ReadNetImpl : torch::nn::Module {
-  ReadNetImpl() {
-    first = register_module("first", torch::nn::Linear(8, 8));
-    for (int i = 0; i < 3; ++i) {
-      blocks.push_back(register_module("block" + std::to_string(i), Unit<ReadBlock>()));
-    }
-  }
+struct ReadNetImpl : test::UnitBlocks<ReadBlock> {
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor x = first(input);
     x = x + blocks[0](x);
     x = blocks[1](x) + blocks[1](x * 2);
     return blocks[2](x);
   }
-  torch::nn::Linear first{nullptr};
-  std::vector<Unit<ReadBlock>> blocks;
 };
 TORCH_MODULE(ReadNet);
 
@@ -230,17 +223,30 @@ TEST(ResidentUnits, ParametersUnfrozenLaterAreFreedToo) {
   }
 }
 
+// Its weight is a product, whose backward reads both factors after that of the input is done.
+struct LowRankImpl : torch::nn::Module {
+  LowRankImpl() {
+    down = register_parameter("down", torch::ones({8, 2}));
+    up = register_parameter("up", torch::ones({2, 8}));
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return x.matmul(down.matmul(up)); }
+  torch::Tensor down;
+  torch::Tensor up;
+};
+TORCH_MODULE(LowRank);
+
 // A unit that takes a parameter as an argument, over and over.
 TEST(ResidentUnits, ALeafAmongTheArgumentsFreesNothingEarly) {
   Group alone = Group::alone();
-  ReadNet net;
-  Parallel parallel(net, alone, always());
+  Unit<LowRank> unit;
+  torch::nn::Sequential model(unit);
+  Parallel parallel(model, alone, always());
   SGD optimizer = parallel.sgd({.lr = 0.1});
   torch::Tensor prompt = torch::ones({6, 8}).requires_grad_();
   for (int pass = 0; pass < 3; ++pass) {
     optimizer.zero_grad();
-    net->blocks[0](prompt).sum().backward();
-    EXPECT_FALSE(readable(net->blocks[0]->linear->weight));
+    unit(prompt).sum().backward();
+    EXPECT_FALSE(readable(unit->down));
   }
   EXPECT_TRUE(prompt.grad().defined());
 }
