@@ -9,13 +9,15 @@
 // both sides. A handle is used by one thread at a time.
 //
 // Order of addition: every sum is the tree sum(lo,hi) = sum(lo,mid) + sum(mid,hi), mid = lo + the
-// largest power of two below hi-lo, over the ranks' values; f32, bf16 and f16 add in fp32, f64 in
-// fp64, and the result is rounded to the element type once.
+// largest power of two below hi-lo, over the ranks' values, unless the options name an algorithm of
+// which adds_in_tree() (algorithm.h) is false; f32, bf16 and f16 add in fp32, f64 in fp64, and the
+// result is rounded to the element type once.
 //
 // Failure: a GroupError (error.h) from any call or wait(). The group is then poisoned: later calls
 // throw GroupPoisoned with the first cause. Every wait ends within the deadline.
 #pragma once
 
+#include "lockstep/algorithm.h"
 #include "lockstep/dtype.h"
 #include "lockstep/error.h"
 
@@ -120,6 +122,9 @@ struct ReduceOptions {
   std::optional<Dtype> round_to = {};
   // Only for collectives on symmetric memory.
   OnReduced on_reduced = {};
+  // Part of the fingerprint. Any but automatic and direct takes symmetric memory as plain memory.
+  // UsageError where the algorithm has not this collective, or can't be used on these ranks.
+  Algorithm algorithm = Algorithm::automatic;
 };
 
 // One span of a coalesced all_reduce.
@@ -140,10 +145,12 @@ struct ScatterPart {
 
 struct CollectiveOptions {
   std::string_view name = {};
+  Algorithm algorithm = Algorithm::automatic;  // as ReduceOptions::algorithm
 };
 
 // Payload bytes of this rank in this group so far. In shared memory `received` counts bytes read
-// from other ranks' memory and `sent` bytes written into it; control words are not counted.
+// from other ranks' memory and `sent` bytes written into it, or into a message to them; control
+// words are not counted.
 struct Traffic {
   std::int64_t sent = 0;
   std::int64_t received = 0;
@@ -178,6 +185,8 @@ struct GroupOptions {
   std::chrono::milliseconds deadline = std::chrono::seconds(300);
   // What errors call the group.
   std::string name = "world";
+  // The host that each rank is taken to be on, as hierarchical sees it; empty: all are on one.
+  std::vector<int> hosts = {};
 };
 
 class Group {
@@ -233,6 +242,20 @@ class Group {
   // Every rank ends with root's elements.
   Work broadcast(Span data, int root, const CollectiveOptions& options = {});
   Work broadcast(const SymmetricSpan& data, int root, const CollectiveOptions& options = {});
+
+  // Root ends with op over all ranks' elements; the other ranks' stay as they are.
+  Work reduce(Span data, int root, const ReduceOptions& options = {});
+
+  // Root ends with all blocks (as above) in `whole`; `block` is this rank's, and on root may lie in
+  // the whole at its place. On other ranks only the whole's count and dtype matter.
+  Work gather(Span block, Span whole, int root, const CollectiveOptions& options = {});
+  // The reverse: every rank ends with its block of root's whole.
+  Work scatter(Span whole, Span block, int root, const CollectiveOptions& options = {});
+
+  // Block q of rank r's `input` (blocks as above, of n elements) ends on rank q as the r-th of P
+  // blocks of the size of q's own: `output` has P times as many elements as block r of the input.
+  // Both may be the same memory where P divides n.
+  Work all_to_all(Span input, Span output, const CollectiveOptions& options = {});
 
   // Returns when every rank has entered.
   void barrier(const CollectiveOptions& options = {});

@@ -21,6 +21,13 @@ bool overlap(const Span& a, const Span& b) {
          b_begin < a_begin + a.bytes();
 }
 
+void require_same_dtype(Kind kind, const Span& whole, const Span& block) {
+  if (block.dtype != whole.dtype) {
+    throw UsageError(named(kind) + "a block of " + elements(whole) + " has its dtype, got " +
+                     elements(block));
+  }
+}
+
 void require_block_size(Kind kind, const Span& whole, std::int64_t count,
                         const Communicator& group) {
   const Range range = block_of(whole.count, group.size(), group.rank());
@@ -148,18 +155,48 @@ void require_scattered(const ScatterPart& part, const ReduceOptions& options,
   }
 }
 
-void require_root(int root, int ranks) {
+void require_root(Kind kind, int root, int ranks) {
   if (root < 0 || root >= ranks) {
-    throw UsageError("broadcast: expected a root from 0 to " + std::to_string(ranks - 1) +
+    throw UsageError(named(kind) + "expected a root from 0 to " + std::to_string(ranks - 1) +
                      ", got " + std::to_string(root));
   }
 }
 
-void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group) {
-  if (block.dtype != whole.dtype) {
-    throw UsageError(named(kind) + "a block of " + elements(whole) + " has its dtype, got " +
-                     elements(block));
+void require_whole(Kind kind, const Span& whole, const Span& block, int root,
+                   const Communicator& group) {
+  require_plain(kind, block);
+  if (group.rank() == root) {
+    require_plain(kind, whole);
+    require_block(kind, whole, block, group);
+    return;
   }
+  if (whole.count < 0) {
+    throw UsageError(named(kind) + "negative count " + std::to_string(whole.count));
+  }
+  require_same_dtype(kind, whole, block);
+  require_block_size(kind, whole, block.count, group);
+}
+
+void require_exchange(const Span& input, const Span& output, const Communicator& group) {
+  const Kind kind = Kind::all_to_all;
+  require_plain(kind, input);
+  require_plain(kind, output);
+  const std::int64_t block = block_of(input.count, group.size(), group.rank()).size();
+  if (output.dtype != input.dtype || output.count != group.size() * block) {
+    throw UsageError(named(kind) + "rank " + std::to_string(group.rank()) + " receives " +
+                     std::to_string(group.size()) + " blocks of " + std::to_string(block) +
+                     " elements for an input of " + elements(input) + ", got an output of " +
+                     elements(output));
+  }
+  if (overlap(input, output) && (input.data != output.data || input.count % group.size() != 0)) {
+    throw UsageError(named(kind) +
+                     "input and output overlap; they may be the same memory where the ranks divide "
+                     "the elements, else give them memory of their own");
+  }
+}
+
+void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group) {
+  require_same_dtype(kind, whole, block);
   require_block_size(kind, whole, block.count, group);
   const Range range = block_of(whole.count, group.size(), group.rank());
   const auto* place =
@@ -170,13 +207,31 @@ void require_block(Kind kind, const Span& whole, const Span& block, const Commun
   }
 }
 
-Algorithm plain_algorithm(std::int64_t bytes) {
-  return bytes <= Control::kSlotBytes ? Algorithm::small : Algorithm::staged;
+Algorithm chosen_algorithm(Kind kind, Algorithm asked) {
+  if (asked == Algorithm::native) {
+    throw UsageError(named(kind) +
+                     "algorithm native is the network's own, and all ranks are on one host; use "
+                     "auto");
+  }
+  if (asked != Algorithm::automatic) {
+    return asked;
+  }
+  switch (kind) {
+    case Kind::reduce:
+    case Kind::all_to_all:
+      return Algorithm::pairwise;
+    case Kind::gather:
+    case Kind::scatter:
+      return Algorithm::coordinator;
+    default:
+      return Algorithm::direct;
+  }
 }
 
-Fingerprint fingerprint_of(Kind kind, std::string_view name) {
+Fingerprint fingerprint_of(Kind kind, std::string_view name, Algorithm asked) {
   Fingerprint fingerprint;
   fingerprint.kind = kind;
+  fingerprint.algorithm = chosen_algorithm(kind, asked);
   fingerprint.set_name(name);
   return fingerprint;
 }

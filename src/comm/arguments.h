@@ -23,13 +23,20 @@ void require_parts(Kind kind, std::size_t parts, const ReduceOptions& options);
 // The output, dtype and rounding of one of its parts.
 void require_scattered(const ScatterPart& part, const ReduceOptions& options,
                        const Communicator& group);
-void require_root(int root, int ranks);
+// The sizes of all_to_all, and that its spans are the same or apart.
+void require_exchange(const Span& input, const Span& output, const Communicator& group);
+void require_root(Kind kind, int root, int ranks);
+// Of gather and scatter, where only root has a whole.
+void require_whole(Kind kind, const Span& whole, const Span& block, int root,
+                   const Communicator& group);
 // `block` is this rank's block of `whole`, either at its place in it or apart from it.
 void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group);
 
-// Fingerprints: `algorithm` for plain spans follows from the bytes that must fit a slot.
-Algorithm plain_algorithm(std::int64_t bytes);
-Fingerprint fingerprint_of(Kind kind, std::string_view name);
+// What is asked for, or what automatic means on one host. Throws for native.
+Algorithm chosen_algorithm(Kind kind, Algorithm asked);
+
+Fingerprint fingerprint_of(Kind kind, std::string_view name,
+                           Algorithm asked = Algorithm::automatic);
 void add_reduction(Fingerprint& fingerprint, const ReduceOptions& options);
 Fingerprint::Part part_of(const SymmetricSpan& span, std::optional<Dtype> round_to = {});
 Fingerprint::Part part_of(const Span& span, std::optional<Dtype> round_to = {});

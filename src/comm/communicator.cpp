@@ -7,6 +7,7 @@
 #endif
 
 #include "base/invariant.h"
+#include "comm/schedule.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
@@ -39,18 +40,15 @@ class Sleeper {
   std::uint32_t ticket_;
 };
 
-bool carries_payload(Kind kind) {
-  return kind != Kind::barrier && kind != Kind::split && kind != Kind::allocate_symmetric &&
-         kind != Kind::allocate_host;
-}
-
 }  // namespace
 
 Communicator::Communicator(const Membership& membership, const GroupOptions& options)
     : control_(membership.segment, membership.rank, membership.size),
       presence_(presence_of(membership)),
       meeting_(membership.meeting),
+      transport_(std::make_unique<SharedTransport>(control_, Control::Lane::collective)),
       options_(options),
+      ranks_per_host_(uniform_hosts(options.hosts, membership.size)),
       agreement_(control_, options.name),
       watch_(control_, presence_ ? &*presence_ : nullptr, options.deadline, options.name),
       process_(::getpid()) {}
@@ -115,7 +113,7 @@ Work Communicator::issue(const std::shared_ptr<Operation>& operation) {
   operation->fingerprint_.sequence = ++issued_;
   operation->fingerprint_.entered_ns = now_ns();
   planned_steps_ += static_cast<std::uint64_t>(operation->steps());
-  traffic_.collectives += carries_payload(operation->fingerprint_.kind) ? 1 : 0;
+  traffic_.collectives += moves_payload(operation->fingerprint_.kind) ? 1 : 0;
   ++unawaited_;
   unexecuted_.push_back(operation);
   control_.post(operation->fingerprint_);
@@ -244,8 +242,11 @@ bool Communicator::run_steps(Operation& operation) {
       return false;
     }
     Traffic control_bytes;
-    operation.run(operation.next_step_++,
-                  carries_payload(operation.fingerprint_.kind) ? traffic_ : control_bytes);
+    if (!operation.run(operation.next_step_,
+                       moves_payload(operation.fingerprint_.kind) ? traffic_ : control_bytes)) {
+      return false;
+    }
+    ++operation.next_step_;
     control_.publish_stepped(++stepped_);
   }
   return agreement_.entered(operation.fingerprint_.sequence);

@@ -10,6 +10,7 @@
 #include "comm/meeting.h"
 #include "comm/operation.h"
 #include "comm/presence.h"
+#include "comm/shared_transport.h"
 #include "comm/watch.h"
 #include "lockstep/group.h"
 
@@ -36,8 +37,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int rank() const { return control_.rank(); }
   int size() const { return control_.ranks(); }
   const GroupOptions& options() const { return options_; }
+  // As uniform_hosts() (schedule.h) says of the options' hosts.
+  int ranks_per_host() const { return ranks_per_host_; }
   const Traffic& traffic() const { return traffic_; }
   Control& control() { return control_; }
+  // What all ranks' operations move their messages with, one operation at a time.
+  Transport& transport() { return *transport_; }
   std::uint64_t group_id() const { return control_.group_id(); }
   Meeting& meeting() { return *meeting_; }
   const std::shared_ptr<Meeting>& shared_meeting() const { return meeting_; }
@@ -92,7 +97,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Control control_;
   std::optional<Presence> presence_;
   std::shared_ptr<Meeting> meeting_;
+  std::unique_ptr<Transport> transport_;
   GroupOptions options_;
+  int ranks_per_host_;
   Agreement agreement_;
   Watch watch_;
   std::optional<std::int64_t> spin_ns_;

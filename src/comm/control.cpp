@@ -13,7 +13,12 @@ namespace lockstep::comm {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x706574736b636f6c;  // "lockstep"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
+
+// Of the slots and stages.
+std::int64_t message_bytes(std::int64_t ranks) {
+  return ranks * (Control::kSlots * Control::kSlotBytes + Control::kStages * Control::kStageBytes);
+}
 
 std::uint64_t random_id() {
   std::uint64_t id = 0;
@@ -33,7 +38,8 @@ std::int64_t now_ns() {
 
 std::int64_t Control::bytes(int ranks) {
   const std::int64_t words = sizeof(Header) + ranks * (sizeof(Board) + sizeof(Ring));
-  return round_up(words, page_bytes()) + ranks * (kSlots * kSlotBytes + kStages * kStageBytes);
+  return round_up(words, page_bytes()) + message_bytes(ranks) +
+         kLanes * ranks * std::int64_t{ranks} * static_cast<std::int64_t>(sizeof(Line));
 }
 
 void Control::initialise(Segment& segment, int ranks) {
@@ -56,7 +62,8 @@ Control::Control(std::shared_ptr<Segment> segment, int rank, int ranks)
   }
   boards_ = reinterpret_cast<Board*>(base + sizeof(Header));
   rings_ = reinterpret_cast<Ring*>(boards_ + ranks);
-  slots_ = base + bytes(ranks) - ranks * (kSlots * kSlotBytes + kStages * kStageBytes);
+  lines_ = reinterpret_cast<Line*>(base + bytes(ranks)) - kLanes * std::int64_t{ranks} * ranks;
+  slots_ = reinterpret_cast<std::byte*>(lines_) - message_bytes(ranks);
   stages_ = slots_ + ranks * kSlots * kSlotBytes;
   note_processors();
   beat();
@@ -140,6 +147,11 @@ std::byte* Control::slot(int index, int rank) const {
 
 std::byte* Control::stage(int index, int rank) const {
   return stages_ + (index * ranks_ + rank) * kStageBytes;
+}
+
+Line& Control::line(Lane lane, int from, int to) const {
+  const std::int64_t set = static_cast<std::int64_t>(lane) * ranks_ * ranks_;
+  return lines_[set + std::int64_t{from} * ranks_ + to];
 }
 
 std::uint32_t Control::begin_sleep() {

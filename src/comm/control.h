@@ -11,6 +11,7 @@
 
 #include "comm/failure.h"
 #include "comm/fingerprint.h"
+#include "comm/line.h"
 #include "comm/segment.h"
 
 #include <array>
@@ -35,6 +36,9 @@ class Control {
   static constexpr int kSlots = 2;
   static constexpr std::int64_t kStageBytes = 1 << 20;
   static constexpr int kStages = 3;
+  // Sets of lines, apart from each other: for what all ranks do, and for what two do.
+  enum class Lane : std::uint8_t { collective, pair };
+  static constexpr int kLanes = 2;
 
   static std::int64_t bytes(int ranks);
   // Writes what peers check (magic, version, ranks, a random id) into a zeroed segment; one rank.
@@ -78,6 +82,10 @@ class Control {
   // The set of slots for this rank's next small message; alternates.
   int next_slots() { return next_slots_ = 1 - next_slots_; }
   std::byte* stage(int index, int rank) const;
+  // What `from` writes and `to` reads. Pages of lines that nobody uses cost nothing.
+  Line& line(Lane lane, int from, int to) const;
+  // Wakes whoever sleeps, after something was published in a line.
+  void announce();
 
   // Between begin_sleep() and end_sleep() publishers wake this thread: look once more, then sleep.
   std::uint32_t begin_sleep();
@@ -107,7 +115,6 @@ class Control {
   };
   using Ring = std::array<Fingerprint, kRing>;
 
-  void announce();
   void note_processors();
 
   std::shared_ptr<Segment> segment_;
@@ -118,6 +125,7 @@ class Control {
   Ring* rings_;
   std::byte* slots_;
   std::byte* stages_;
+  Line* lines_;
   int next_slots_ = 0;
 };
 

@@ -45,7 +45,7 @@ DirectAllReduce::DirectAllReduce(const Fingerprint& fingerprint, int rank, int r
       reduction_(reduction),
       on_reduced_(std::move(on_reduced)) {}
 
-void DirectAllReduce::run(std::int64_t, Traffic& traffic) {
+bool DirectAllReduce::run(std::int64_t, Traffic& traffic) {
   std::vector<const void*> sources(static_cast<std::size_t>(ranks_));
   std::vector<void*> destinations(static_cast<std::size_t>(ranks_));
   for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -71,6 +71,7 @@ void DirectAllReduce::run(std::int64_t, Traffic& traffic) {
     traffic.received += moved;
     traffic.sent += moved;
   }
+  return true;
 }
 
 DirectReduceScatter::DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks,
@@ -81,13 +82,14 @@ DirectReduceScatter::DirectReduceScatter(const Fingerprint& fingerprint, int ran
       reduction_(reduction),
       on_reduced_(std::move(on_reduced)) {}
 
-void DirectReduceScatter::run(std::int64_t, Traffic& traffic) {
+bool DirectReduceScatter::run(std::int64_t, Traffic& traffic) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     reduce_part(i);
     const SymmetricSpan& span = parts_[i].input.span;
     const Range block = block_of(span.count, ranks_, rank_);
     traffic.received += (ranks_ - 1) * block.size() * size_of(span.dtype);
   }
+  return true;
 }
 
 void DirectReduceScatter::reduce_part(std::size_t index) {
@@ -119,7 +121,7 @@ void DirectReduceScatter::reduce_part(std::size_t index) {
   });
 }
 
-void DirectAllGather::run(std::int64_t, Traffic& traffic) {
+bool DirectAllGather::run(std::int64_t, Traffic& traffic) {
   const Range block = block_of(data_.span.count, ranks_, rank_);
   const std::int64_t element = size_of(data_.span.dtype);
   for_each_chunk(block, data_.span.dtype, [&](Range chunk) {
@@ -129,17 +131,19 @@ void DirectAllGather::run(std::int64_t, Traffic& traffic) {
     }
   });
   traffic.sent += (ranks_ - 1) * block.size() * element;
+  return true;
 }
 
-void DirectBroadcast::run(std::int64_t, Traffic& traffic) {
+bool DirectBroadcast::run(std::int64_t, Traffic& traffic) {
   if (rank_ == root_) {
-    return;
+    return true;
   }
   const std::int64_t element = size_of(data_.span.dtype);
   for_each_chunk({0, data_.span.count}, data_.span.dtype, [&](Range chunk) {
     copy_bytes(data_.at(rank_, chunk.begin), data_.at(root_, chunk.begin), chunk.size() * element);
   });
   traffic.received += data_.span.bytes();
+  return true;
 }
 
 }  // namespace lockstep::comm

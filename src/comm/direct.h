@@ -49,7 +49,7 @@ class DirectAllReduce : public DirectOperation {
  public:
   DirectAllReduce(const Fingerprint& fingerprint, int rank, int ranks,
                   std::vector<DirectPart> parts, const Reduction& reduction, OnReduced on_reduced);
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  private:
   std::vector<DirectPart> parts_;
@@ -65,7 +65,7 @@ class DirectReduceScatter : public DirectOperation {
   };
   DirectReduceScatter(const Fingerprint& fingerprint, int rank, int ranks, std::vector<Part> parts,
                       const Reduction& reduction, OnReduced on_reduced);
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  private:
   void reduce_part(std::size_t index);
@@ -79,7 +79,7 @@ class DirectAllGather : public DirectOperation {
  public:
   DirectAllGather(const Fingerprint& fingerprint, int rank, int ranks, DirectPart data)
       : DirectOperation(fingerprint, rank, ranks), data_(std::move(data)) {}
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  private:
   DirectPart data_;
@@ -92,7 +92,7 @@ class DirectBroadcast : public DirectOperation {
       : DirectOperation(fingerprint, rank, ranks), data_(std::move(data)), root_(root) {}
   // Nobody reads the others' copies.
   Ends ends() const override { return rank_ == root_ ? Ends::together : Ends::alone; }
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  private:
   DirectPart data_;

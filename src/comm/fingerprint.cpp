@@ -7,10 +7,8 @@
 namespace lockstep::comm {
 namespace {
 
-bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
-
-bool moves_payload(Kind kind) {
-  return reduces(kind) || kind == Kind::all_gather || kind == Kind::broadcast;
+bool reduces(Kind kind) {
+  return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
 
 std::string quoted_name(const Fingerprint& fingerprint) {
@@ -25,6 +23,9 @@ std::string elements(const Fingerprint& fingerprint) {
     const auto& part = fingerprint.part[i];
     text += (i == 0 ? "" : "+") + std::string(lockstep::name_of(part.dtype)) + "[" +
             std::to_string(part.count) + "]";
+    if (part.widened) {
+      text += " into f32";
+    }
     if (part.round_to) {
       text += " rounded to " + std::string(lockstep::name_of(*part.round_to));
     }
@@ -43,6 +44,8 @@ std::string memory(const Fingerprint& fingerprint) {
 
 }  // namespace
 
+bool moves_payload(Kind kind) { return kind < Kind::barrier; }
+
 std::string_view name_of(Kind kind) {
   switch (kind) {
     case Kind::all_reduce:
@@ -53,6 +56,18 @@ std::string_view name_of(Kind kind) {
       return "all_gather";
     case Kind::broadcast:
       return "broadcast";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::gather:
+      return "gather";
+    case Kind::scatter:
+      return "scatter";
+    case Kind::all_to_all:
+      return "all_to_all";
+    case Kind::send:
+      return "send";
+    case Kind::recv:
+      return "recv";
     case Kind::barrier:
       return "barrier";
     case Kind::split:
@@ -61,18 +76,6 @@ std::string_view name_of(Kind kind) {
       return "allocate_symmetric";
     case Kind::allocate_host:
       return "allocate_host";
-  }
-  return "?";
-}
-
-std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::direct:
-      return "direct";
-    case Algorithm::small:
-      return "small";
-    case Algorithm::staged:
-      return "staged";
   }
   return "?";
 }
@@ -122,7 +125,7 @@ std::string describe(const Fingerprint& fingerprint) {
     out << ", root " << fingerprint.root;
   }
   if (moves_payload(fingerprint.kind)) {
-    out << memory(fingerprint);
+    out << memory(fingerprint) << ", " << lockstep::name_of(fingerprint.algorithm);
   }
   return out.str();
 }

@@ -1,6 +1,7 @@
 // What a rank says about the operation it enters, for its peers to compare with theirs.
 #pragma once
 
+#include "lockstep/algorithm.h"
 #include "lockstep/dtype.h"
 #include "lockstep/group.h"
 
@@ -12,22 +13,26 @@
 
 namespace lockstep::comm {
 
+// Those that move payload come first.
 enum class Kind : std::uint8_t {
   all_reduce,
   reduce_scatter,
   all_gather,
   broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  send,
+  recv,
   barrier,
   split,
   allocate_symmetric,
   allocate_host,
 };
 
-// How the bytes move: in place in symmetric memory, through a slot of a few KB, through chunks.
-enum class Algorithm : std::uint8_t { direct, small, staged };
-
 std::string_view name_of(Kind kind);
-std::string_view name_of(Algorithm algorithm);
+bool moves_payload(Kind kind);
 std::string_view name_of(ReduceOp op);
 
 inline constexpr std::size_t kMaxParts = 4;
@@ -40,6 +45,7 @@ struct Fingerprint {
     std::int64_t count = 0;
     Dtype dtype = Dtype::u8;
     std::optional<Dtype> round_to = {};
+    bool widened = false;  // the result keeps f32 sums of 16-bit elements
     friend bool operator==(const Part&, const Part&) = default;
   };
 
@@ -48,7 +54,7 @@ struct Fingerprint {
   std::uint64_t scale_bits = 0;
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
-  Algorithm algorithm = Algorithm::direct;
+  Algorithm algorithm = Algorithm::direct;  // never automatic
   ReduceOp op = ReduceOp::sum;
   bool scaled = false;
   std::uint8_t parts = 0;
@@ -62,7 +68,7 @@ struct Fingerprint {
 // Whether two ranks entered the same operation (entered_ns aside).
 bool same(const Fingerprint& a, const Fingerprint& b);
 
-// "all_reduce 'bucket 3' f32[1000] sum, scale 0.5, symmetric (segment 2, byte 64)".
+// "all_reduce 'bucket 3' f32[1000] sum, scale 0.5, symmetric (segment 2, byte 64), direct".
 std::string describe(const Fingerprint& fingerprint);
 
 // "'bucket 3' (all_reduce f32[1000], #15)".

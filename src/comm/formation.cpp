@@ -43,7 +43,6 @@ struct Member {
 std::vector<Member> gather_members(Communicator& group, int color, int key) {
   Fingerprint fingerprint;
   fingerprint.kind = Kind::split;
-  fingerprint.algorithm = Algorithm::small;
   const std::array<std::int32_t, 2> own{color, key};
   std::vector<std::int32_t> all(2 * static_cast<std::size_t>(group.size()));
   const auto operation = std::make_shared<SmallAllGather>(
@@ -56,11 +55,25 @@ std::vector<Member> gather_members(Communicator& group, int color, int key) {
   return members;
 }
 
-void require_deadline(const GroupOptions& options) {
+void require_options(const GroupOptions& options, int size) {
   if (options.deadline <= std::chrono::milliseconds::zero()) {
     throw UsageError("group '" + options.name + "': expected a deadline above 0 ms, got " +
                      std::to_string(options.deadline.count()));
   }
+  if (!options.hosts.empty() && options.hosts.size() != static_cast<std::size_t>(size)) {
+    throw UsageError("group '" + options.name + "': expected the hosts of " + std::to_string(size) +
+                     " ranks, got " + std::to_string(options.hosts.size()));
+  }
+}
+
+std::vector<int> hosts_of(const std::vector<Member>& members, const std::vector<int>& hosts) {
+  std::vector<int> theirs;
+  for (const Member& member : members) {
+    if (!hosts.empty()) {
+      theirs.push_back(hosts.at(static_cast<std::size_t>(member.rank)));
+    }
+  }
+  return theirs;
 }
 
 // A segment that a group allocates together.
@@ -106,7 +119,7 @@ std::shared_ptr<Segment> share_segment(Communicator& group, const Allocation& al
 }  // namespace
 
 std::shared_ptr<Communicator> form_group(const Formation& formation) {
-  require_deadline(formation.options);
+  require_options(formation.options, formation.size);
   std::shared_ptr<Communicator> group;
   Exchange exchange;
   exchange.key = formation.key;
@@ -128,7 +141,7 @@ std::shared_ptr<Communicator> form_group(const Formation& formation) {
 
 std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
                                                                  const GroupOptions& options) {
-  require_deadline(options);
+  require_options(options, size);
   const auto meeting = meeting_of_threads();
   const auto segment = Segment::create(Control::bytes(size));
   Control::initialise(*segment, size);
@@ -186,6 +199,7 @@ std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {
       static_cast<int>(std::ranges::find(members, group.rank(), &Member::rank) - members.begin());
   formation.options = group.options();
   formation.options.name += "/" + std::to_string(color);
+  formation.options.hosts = hosts_of(members, group.options().hosts);
   std::vector<int> ranks;
   std::ranges::transform(members, std::back_inserter(ranks), &Member::rank);
   formation.check = [&] { group.require_alive(ranks); };

@@ -5,6 +5,7 @@
 #include "comm/direct.h"
 #include "comm/formation.h"
 #include "comm/from_environment.h"
+#include "comm/issue_scheduled.h"
 #include "comm/small.h"
 #include "comm/staged.h"
 
@@ -14,20 +15,23 @@
 namespace lockstep {
 namespace {
 
-using comm::Algorithm;
 using comm::DirectPart;
 using comm::Fingerprint;
 using comm::Kind;
 using comm::Reduction;
 
-// Issues Small or Staged, whichever the fingerprint says.
+// Issues Small where `bytes` fit a slot, else Staged.
 template <class Small, class Staged, class... Arguments>
-Work issue_plain(comm::Communicator& group, const Fingerprint& fingerprint,
+Work issue_plain(comm::Communicator& group, const Fingerprint& fingerprint, std::int64_t bytes,
                  const Arguments&... arguments) {
-  if (fingerprint.algorithm == Algorithm::small) {
+  if (bytes <= comm::Control::kSlotBytes) {
     return group.issue(std::make_shared<Small>(fingerprint, group.control(), arguments...));
   }
   return group.issue(std::make_shared<Staged>(fingerprint, group.control(), arguments...));
+}
+
+bool is_direct(const Fingerprint& fingerprint) {
+  return fingerprint.algorithm == Algorithm::direct;
 }
 
 }  // namespace
@@ -116,12 +120,15 @@ Work Group::all_reduce(Span data, const ReduceOptions& options) {
   comm::require_plain(Kind::all_reduce, data);
   comm::require_no_callback(Kind::all_reduce, options);
   const Reduction reduction = comm::reduction_of(options, data.dtype, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name);
-  fingerprint.algorithm = comm::plain_algorithm(data.bytes());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name, options.algorithm);
   comm::add_reduction(fingerprint, options);
   fingerprint.add(comm::part_of(data, options.round_to));
-  return issue_plain<comm::SmallAllReduce, comm::StagedAllReduce>(*communicator_, fingerprint, data,
-                                                                  reduction);
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint,
+                                 {comm::all_reduced(data, options.round_to)}, {reduction, {}});
+  }
+  return issue_plain<comm::SmallAllReduce, comm::StagedAllReduce>(*communicator_, fingerprint,
+                                                                  data.bytes(), data, reduction);
 }
 
 Work Group::all_reduce(const SymmetricSpan& data, const ReduceOptions& options) {
@@ -133,9 +140,10 @@ Work Group::all_reduce(const SymmetricSpan& data, const ReduceOptions& options) 
 
 Work Group::all_reduce(std::span<const ReducePart> parts, const ReduceOptions& options) {
   comm::require_parts(Kind::all_reduce, parts.size(), options);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name, options.algorithm);
   comm::add_reduction(fingerprint, options);
   std::vector<DirectPart> direct;
+  std::vector<comm::ScheduledPart> scheduled;
   Reduction reduction;
   for (const ReducePart& part : parts) {
     comm::require_symmetric(Kind::all_reduce, part.data, *communicator_);
@@ -143,6 +151,11 @@ Work Group::all_reduce(std::span<const ReducePart> parts, const ReduceOptions& o
     reduction = comm::reduction_of(options, part.data.dtype, size());
     fingerprint.add(comm::part_of(part.data, part.round_to));
     direct.push_back({part.data, part.round_to});
+    scheduled.push_back(comm::all_reduced(part.data.local(), part.round_to));
+  }
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint, std::move(scheduled),
+                                 {reduction, options.on_reduced});
   }
   return communicator_->issue(std::make_shared<comm::DirectAllReduce>(
       fingerprint, rank(), size(), std::move(direct), reduction, options.on_reduced));
@@ -154,12 +167,17 @@ Work Group::reduce_scatter(Span input, Span output, const ReduceOptions& options
   comm::require_no_callback(Kind::reduce_scatter, options);
   comm::require_block(Kind::reduce_scatter, input, output, *communicator_);
   const Reduction reduction = comm::reduction_of(options, input.dtype, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce_scatter, options.name);
-  fingerprint.algorithm = comm::plain_algorithm(input.bytes());
+  Fingerprint fingerprint =
+      comm::fingerprint_of(Kind::reduce_scatter, options.name, options.algorithm);
   comm::add_reduction(fingerprint, options);
   fingerprint.add(comm::part_of(input, options.round_to));
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint,
+                                 {comm::reduce_scattered(input, output, options.round_to)},
+                                 {reduction, {}});
+  }
   return issue_plain<comm::SmallReduceScatter, comm::StagedReduceScatter>(
-      *communicator_, fingerprint, input, output, reduction);
+      *communicator_, fingerprint, input.bytes(), input, output, reduction);
 }
 
 Work Group::reduce_scatter(const SymmetricSpan& input, Span output, const ReduceOptions& options) {
@@ -174,16 +192,24 @@ Work Group::reduce_scatter(const SymmetricSpan& input, Span output, const Reduce
 
 Work Group::reduce_scatter(std::span<const ScatterPart> parts, const ReduceOptions& options) {
   comm::require_parts(Kind::reduce_scatter, parts.size(), options);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce_scatter, options.name);
+  Fingerprint fingerprint =
+      comm::fingerprint_of(Kind::reduce_scatter, options.name, options.algorithm);
   comm::add_reduction(fingerprint, options);
   std::vector<comm::DirectReduceScatter::Part> direct;
+  std::vector<comm::ScheduledPart> scheduled;
   Reduction reduction;
   for (const ScatterPart& part : parts) {
     comm::require_symmetric(Kind::reduce_scatter, part.input, *communicator_);
     comm::require_scattered(part, options, *communicator_);
     reduction = comm::reduction_of(options, part.input.dtype, size());
     fingerprint.add(comm::part_of(part.input, part.round_to));
+    fingerprint.part[fingerprint.parts - 1].widened = part.output.dtype != part.input.dtype;
     direct.push_back({{part.input, part.round_to}, part.output});
+    scheduled.push_back(comm::reduce_scattered(part.input.local(), part.output, part.round_to));
+  }
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint, std::move(scheduled),
+                                 {reduction, options.on_reduced});
   }
   return communicator_->issue(std::make_shared<comm::DirectReduceScatter>(
       fingerprint, rank(), size(), std::move(direct), reduction, options.on_reduced));
@@ -193,41 +219,99 @@ Work Group::all_gather(Span input, Span output, const CollectiveOptions& options
   comm::require_plain(Kind::all_gather, input);
   comm::require_plain(Kind::all_gather, output);
   comm::require_block(Kind::all_gather, output, input, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name);
-  fingerprint.algorithm =
-      comm::plain_algorithm(block_of(output.count, size(), 0).size() * size_of(output.dtype));
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name, options.algorithm);
   fingerprint.add(comm::part_of(output));
-  return issue_plain<comm::SmallAllGather, comm::StagedAllGather>(*communicator_, fingerprint,
-                                                                  input, output);
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint,
+                                 {comm::gathered(input, output, rank(), size())});
+  }
+  return issue_plain<comm::SmallAllGather, comm::StagedAllGather>(
+      *communicator_, fingerprint, block_of(output.count, size(), 0).size() * size_of(output.dtype),
+      input, output);
 }
 
 Work Group::all_gather(const SymmetricSpan& in_place, const CollectiveOptions& options) {
   comm::require_symmetric(Kind::all_gather, in_place, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name, options.algorithm);
   fingerprint.add(comm::part_of(in_place));
+  if (!is_direct(fingerprint)) {
+    const Range own = block_of(in_place.count, size(), rank());
+    return comm::issue_scheduled(*communicator_, fingerprint,
+                                 {comm::gathered(in_place.subspan(own.begin, own.end).local(),
+                                                 in_place.local(), rank(), size())});
+  }
   return communicator_->issue(std::make_shared<comm::DirectAllGather>(fingerprint, rank(), size(),
                                                                       DirectPart{in_place, {}}));
 }
 
 Work Group::broadcast(Span data, int root, const CollectiveOptions& options) {
   comm::require_plain(Kind::broadcast, data);
-  comm::require_root(root, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name);
-  fingerprint.algorithm = comm::plain_algorithm(data.bytes());
+  comm::require_root(Kind::broadcast, root, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name, options.algorithm);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(data));
-  return issue_plain<comm::SmallBroadcast, comm::StagedBroadcast>(*communicator_, fingerprint, data,
-                                                                  root);
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint, {comm::in_place(data)});
+  }
+  return issue_plain<comm::SmallBroadcast, comm::StagedBroadcast>(*communicator_, fingerprint,
+                                                                  data.bytes(), data, root);
 }
 
 Work Group::broadcast(const SymmetricSpan& data, int root, const CollectiveOptions& options) {
   comm::require_symmetric(Kind::broadcast, data, *communicator_);
-  comm::require_root(root, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name);
+  comm::require_root(Kind::broadcast, root, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name, options.algorithm);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(data));
+  if (!is_direct(fingerprint)) {
+    return comm::issue_scheduled(*communicator_, fingerprint, {comm::in_place(data.local())});
+  }
   return communicator_->issue(std::make_shared<comm::DirectBroadcast>(fingerprint, rank(), size(),
                                                                       DirectPart{data, {}}, root));
+}
+
+Work Group::reduce(Span data, int root, const ReduceOptions& options) {
+  comm::require_plain(Kind::reduce, data);
+  comm::require_no_callback(Kind::reduce, options);
+  comm::require_root(Kind::reduce, root, size());
+  const Reduction reduction = comm::reduction_of(options, data.dtype, size());
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce, options.name, options.algorithm);
+  fingerprint.root = root;
+  comm::add_reduction(fingerprint, options);
+  fingerprint.add(comm::part_of(data, options.round_to));
+  return comm::issue_scheduled(*communicator_, fingerprint,
+                               {comm::reduced(data, options.round_to, rank() == root)},
+                               {reduction, {}});
+}
+
+Work Group::gather(Span block, Span whole, int root, const CollectiveOptions& options) {
+  comm::require_root(Kind::gather, root, size());
+  comm::require_whole(Kind::gather, whole, block, root, *communicator_);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::gather, options.name, options.algorithm);
+  fingerprint.root = root;
+  fingerprint.add(comm::part_of(whole));
+  return comm::issue_scheduled(*communicator_, fingerprint,
+                               {rank() == root ? comm::gathered(block, whole, rank(), size())
+                                               : comm::own_block(block, whole.count)});
+}
+
+Work Group::scatter(Span whole, Span block, int root, const CollectiveOptions& options) {
+  comm::require_root(Kind::scatter, root, size());
+  comm::require_whole(Kind::scatter, whole, block, root, *communicator_);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::scatter, options.name, options.algorithm);
+  fingerprint.root = root;
+  fingerprint.add(comm::part_of(whole));
+  return comm::issue_scheduled(*communicator_, fingerprint,
+                               {rank() == root ? comm::scattered(whole, block, rank(), size())
+                                               : comm::own_block(block, whole.count)});
+}
+
+Work Group::all_to_all(Span input, Span output, const CollectiveOptions& options) {
+  comm::require_exchange(input, output, *communicator_);
+  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_to_all, options.name, options.algorithm);
+  fingerprint.add(comm::part_of(input));
+  return comm::issue_scheduled(*communicator_, fingerprint,
+                               {comm::exchanged(input, output, rank(), size())});
 }
 
 void Group::barrier(const CollectiveOptions& options) {

@@ -33,8 +33,9 @@ class Operation {
   virtual std::int64_t steps() const = 0;  // the same on all ranks
   virtual Gate gate(std::int64_t step) const = 0;
   virtual Ends ends() const = 0;
-  // Counts what it moves between ranks.
-  virtual void run(std::int64_t step, Traffic& traffic) = 0;
+  // Counts what it moves between ranks. Returns whether the step is complete; where not, it has
+  // done what could be done without waiting, and is called again.
+  virtual bool run(std::int64_t step, Traffic& traffic) = 0;
 
  private:
   friend class Communicator;
@@ -56,7 +57,7 @@ class Meet : public Operation {
   std::int64_t steps() const override { return 0; }
   Gate gate(std::int64_t) const override { return Gate::entered; }
   Ends ends() const override { return Ends::alone; }
-  void run(std::int64_t, Traffic&) override {}
+  bool run(std::int64_t, Traffic&) override { return true; }
 };
 
 }  // namespace lockstep::comm

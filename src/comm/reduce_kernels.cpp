@@ -72,7 +72,8 @@ class Output {
         scaled_(task.scale.has_value()),
         factor_(static_cast<Lane>(task.scale.value_or(1.0))),
         round_to_(task.round_to.value_or(task.dtype)),
-        widen_(task.widen) {}
+        widen_(task.widen),
+        narrow_to_(task.narrow_to.value_or(task.dtype)) {}
 
   template <class D>
   HWY_INLINE void Write(hn::Vec<D> sum, D d, std::size_t i) const {
@@ -85,26 +86,35 @@ class Output {
       } else if (round_to_ == Dtype::f16) {
         sum = simd::Float16Element::RoundTrip(sum, d);
       }
+      if (narrow_to_ == Dtype::bf16) {
+        return StoreAll<simd::Bfloat16Element>(sum, d, i);
+      }
+      if (narrow_to_ == Dtype::f16) {
+        return StoreAll<simd::Float16Element>(sum, d, i);
+      }
     }
     if constexpr (!std::is_same_v<Stored, Lane>) {
       if (widen_) {
-        for (void* const destination : destinations_) {
-          hn::StoreU(sum, d, static_cast<Lane*>(destination) + i);
-        }
-        return;
+        return StoreAll<simd::PlainElement<Lane>>(sum, d, i);
       }
     }
-    for (void* const destination : destinations_) {
-      Element::Store(sum, d, static_cast<Stored*>(destination) + i);
-    }
+    StoreAll<Element>(sum, d, i);
   }
 
  private:
+  template <class As, class D>
+  HWY_INLINE void StoreAll(hn::Vec<D> sum, D d, std::size_t i) const {
+    for (void* const destination : destinations_) {
+      As::Store(sum, d, static_cast<typename As::Stored*>(destination) + i);
+    }
+  }
+
   std::span<void* const> destinations_;
   bool scaled_;
   Lane factor_;
   Dtype round_to_;
   bool widen_;
+  Dtype narrow_to_;
 };
 
 // The whole task in one pass, for as many leaves as registers hold.
@@ -234,6 +244,10 @@ void reduce(const ReduceTask& task) {
   if (task.round_to) {
     LOCKSTEP_INVARIANT(static_cast<int>(task.dtype), ==, static_cast<int>(Dtype::f32));
     LOCKSTEP_INVARIANT(size_of(*task.round_to), ==, 2);
+  }
+  if (task.narrow_to) {
+    LOCKSTEP_INVARIANT(static_cast<int>(task.dtype), ==, static_cast<int>(Dtype::f32));
+    LOCKSTEP_INVARIANT(size_of(*task.narrow_to), ==, 2);
   }
   LOCKSTEP_INVARIANT(task.widen, <=, is_floating(task.dtype) && size_of(task.dtype) == 2);
   const base::DefaultFloatEnvironment environment;

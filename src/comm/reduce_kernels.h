@@ -28,6 +28,8 @@ struct ReduceTask {
   // The destinations are f32 and get the sums as they are: bf16 and f16 only, and none of them a
   // source.
   bool widen = false;
+  // The destinations are of this 16-bit type, the sources f32; none of them is a source.
+  std::optional<Dtype> narrow_to = {};
 };
 
 // Elements are aligned to their size at least. Works for any number of sources ≥ 1.

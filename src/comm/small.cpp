@@ -36,15 +36,16 @@ void reduce_slots(SlotOf slot_of, int ranks, std::int64_t offset, Span output,
 SmallOperation::SmallOperation(const Fingerprint& fingerprint, Control& control)
     : Operation(fingerprint), control_(control) {}
 
-void SmallOperation::run(std::int64_t step, Traffic& traffic) {
+bool SmallOperation::run(std::int64_t step, Traffic& traffic) {
   if (step == 0) {
     slots_ = control_.next_slots();
     const Span data = input();
     LOCKSTEP_INVARIANT(data.bytes(), <=, Control::kSlotBytes);
     copy_bytes(control_.slot(slots_, rank()), data.data, data.bytes());
-    return;
+    return true;
   }
   traffic.received += take();
+  return true;
 }
 
 std::int64_t SmallAllReduce::take() {

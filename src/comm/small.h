@@ -20,7 +20,7 @@ class SmallOperation : public Operation {
   std::int64_t steps() const override { return 2; }
   Gate gate(std::int64_t step) const override { return step == 0 ? Gate::open : Gate::stepped; }
   Ends ends() const override { return Ends::alone; }
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  protected:
   SmallOperation(const Fingerprint& fingerprint, Control& control);

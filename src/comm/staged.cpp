@@ -46,7 +46,7 @@ Range StagedOperation::range_of(std::int64_t chunk) const {
           std::min(elements_, (chunk + 1) * chunk_elements_)};
 }
 
-void StagedOperation::run(std::int64_t step, Traffic& traffic) {
+bool StagedOperation::run(std::int64_t step, Traffic& traffic) {
   if (step >= 2 && step - 2 < chunks_) {
     take_out(step - 2);
   }
@@ -56,6 +56,7 @@ void StagedOperation::run(std::int64_t step, Traffic& traffic) {
   if (step < chunks_) {
     fill(step);
   }
+  return true;
 }
 
 StagedAllReduce::StagedAllReduce(const Fingerprint& fingerprint, Control& control, Span data,

@@ -27,7 +27,7 @@ class StagedOperation : public Operation {
   std::int64_t steps() const override { return chunks_ + depth_; }
   Gate gate(std::int64_t) const override { return Gate::stepped; }
   Ends ends() const override { return Ends::alone; }
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
  protected:
   struct Shape {

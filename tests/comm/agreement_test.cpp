@@ -40,7 +40,7 @@ std::vector<Disagreement> disagreements() {
       {"kind",
        reduce(10, {.name = "bucket 3"}),
        [](Group& group) { group.barrier(); },
-       {"rank 0: all_reduce 'bucket 3' f32[10] sum, plain; rank 1: barrier",
+       {"rank 0: all_reduce 'bucket 3' f32[10] sum, plain, direct; rank 1: barrier",
         "every rank must call the same operations in the same order"}},
       {"count",
        reduce(10, {}),
@@ -107,7 +107,7 @@ TEST(Agreement, symmetric_against_plain) {
   for (const auto& outcome : outcomes) {
     EXPECT_TRUE(threw<Mismatch>(outcome));
     EXPECT_NE(text_of(outcome).find("rank 0: all_reduce f32[100] sum, symmetric (segment 1, byte "
-                                    "0); rank 1: all_reduce f32[100] sum, plain"),
+                                    "0), direct; rank 1: all_reduce f32[100] sum, plain, direct"),
               std::string::npos)
         << text_of(outcome);
   }

@@ -128,10 +128,22 @@ TEST(ArgumentsOfGroups, sizes_and_deadlines) {
   EXPECT_THROW(Group::alone({.deadline = std::chrono::milliseconds(-5)}), UsageError);
 }
 
-TEST(ArgumentsOfGroups, the_algorithm_follows_the_bytes) {
-  EXPECT_EQ(plain_algorithm(0), Algorithm::small);
-  EXPECT_EQ(plain_algorithm(Control::kSlotBytes), Algorithm::small);
-  EXPECT_EQ(plain_algorithm(Control::kSlotBytes + 1), Algorithm::staged);
+TEST(ArgumentsOfGroups, automatic_means_direct_where_there_is_a_direct_one) {
+  for (const Kind kind :
+       {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather, Kind::broadcast}) {
+    EXPECT_EQ(chosen_algorithm(kind, Algorithm::automatic), Algorithm::direct);
+  }
+  EXPECT_EQ(chosen_algorithm(Kind::reduce, Algorithm::automatic), Algorithm::pairwise);
+  EXPECT_EQ(chosen_algorithm(Kind::all_to_all, Algorithm::automatic), Algorithm::pairwise);
+  EXPECT_EQ(chosen_algorithm(Kind::gather, Algorithm::automatic), Algorithm::coordinator);
+  EXPECT_EQ(chosen_algorithm(Kind::scatter, Algorithm::automatic), Algorithm::coordinator);
+  EXPECT_EQ(chosen_algorithm(Kind::all_reduce, Algorithm::ring), Algorithm::ring);
+  EXPECT_THROW(chosen_algorithm(Kind::all_reduce, Algorithm::native), UsageError);
+}
+
+TEST(ArgumentsOfGroups, hosts_are_named_for_every_rank) {
+  EXPECT_THROW(Group::of_threads(3, {.hosts = {0, 1}}), UsageError);
+  EXPECT_EQ(Group::of_threads(3, {.hosts = {0, 1, 1}}).size(), 3u);
 }
 
 }  // namespace

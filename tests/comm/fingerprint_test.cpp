@@ -23,7 +23,7 @@ TEST(Fingerprint, is_the_same_whenever_it_was_entered) {
 }
 
 TEST(Fingerprint, every_other_field_makes_a_difference) {
-  std::vector<Fingerprint> others(12, example());
+  std::vector<Fingerprint> others(13, example());
   others[0].sequence = 16;
   others[1].kind = Kind::reduce_scatter;
   others[2].set_name("bucket 4");
@@ -34,8 +34,9 @@ TEST(Fingerprint, every_other_field_makes_a_difference) {
   others[7].part[0].round_to = Dtype::bf16;
   others[8].op = ReduceOp::max;
   others[9].root = 1;
-  others[10].algorithm = Algorithm::staged;
+  others[10].algorithm = Algorithm::ring;
   others[11].add({2, 8192, 1, Dtype::f32, {}});
+  others[12].part[0].widened = true;
   for (std::size_t i = 0; i < others.size(); ++i) {
     EXPECT_FALSE(same(example(), others[i])) << i;
   }
@@ -50,7 +51,7 @@ TEST(Fingerprint, every_other_field_makes_a_difference) {
 TEST(Fingerprint, describes_itself_in_words) {
   Fingerprint fingerprint = example();
   EXPECT_EQ(describe(fingerprint),
-            "all_reduce 'bucket 3' f32[1000] sum, symmetric (segment 2, byte 64)");
+            "all_reduce 'bucket 3' f32[1000] sum, symmetric (segment 2, byte 64), direct");
   EXPECT_EQ(describe_briefly(fingerprint), "'bucket 3' (all_reduce f32[1000], #15)");
   fingerprint.scaled = true;
   fingerprint.scale_bits = std::bit_cast<std::uint64_t>(0.5);
@@ -58,7 +59,7 @@ TEST(Fingerprint, describes_itself_in_words) {
   fingerprint.add({2, 8192, 3, Dtype::f64, {}});
   EXPECT_EQ(describe(fingerprint),
             "all_reduce 'bucket 3' f32[1000] rounded to bf16+f64[3] sum, scale 0.5, symmetric "
-            "(segment 2, byte 64)");
+            "(segment 2, byte 64), direct");
 }
 
 TEST(Fingerprint, a_barrier_without_name_is_described_too) {

@@ -87,12 +87,22 @@ Wide<T> tree(ReduceOp op, std::span<const T> leaves, std::size_t lo, std::size_t
   return combine(op, tree(op, leaves, lo, mid), tree(op, leaves, mid, hi));
 }
 
+// op over all leaves one after the other, as a ring adds them: `first`, the next ones, and around.
 template <class T>
-T reduced(std::span<const T> leaves, const ReduceOptions& options) {
-  Wide<T> value = tree(options.op, leaves, 0, leaves.size());
+Wide<T> chain(ReduceOp op, std::span<const T> leaves, std::size_t first) {
+  Wide<T> value = widen(leaves[first % leaves.size()]);
+  for (std::size_t step = 1; step < leaves.size(); ++step) {
+    value = combine(op, value, widen(leaves[(first + step) % leaves.size()]));
+  }
+  return value;
+}
+
+// The scaling and the one rounding of what was added.
+template <class T>
+T finished(Wide<T> value, std::size_t ranks, const ReduceOptions& options) {
   if constexpr (!std::is_integral_v<T>) {
     if (options.op == ReduceOp::mean) {
-      value = value * static_cast<Wide<T>>(1.0 / static_cast<double>(leaves.size()));
+      value = value * static_cast<Wide<T>>(1.0 / static_cast<double>(ranks));
     }
     if (options.scale) {
       value = value * static_cast<Wide<T>>(*options.scale);
@@ -108,14 +118,38 @@ T reduced(std::span<const T> leaves, const ReduceOptions& options) {
   return narrow<T>(value);
 }
 
+template <class T>
+T reduced(std::span<const T> leaves, const ReduceOptions& options) {
+  return finished<T>(tree(options.op, leaves, 0, leaves.size()), leaves.size(), options);
+}
+
+// What each of `ranks` ranks holds at element i.
+template <class T>
+struct Leaves {
+  Leaves(std::int64_t i, int ranks, std::uint64_t salt) : count(static_cast<std::size_t>(ranks)) {
+    for (int r = 0; r < ranks; ++r) {
+      values.at(static_cast<std::size_t>(r)) = value_of<T>(r, i, salt);
+    }
+  }
+  std::span<const T> span() const { return {values.data(), count}; }
+
+  std::array<T, 16> values{};
+  std::size_t count;
+};
+
 // The reduction of element i over `ranks` ranks that hold value_of().
 template <class T>
 T reduced_at(std::int64_t i, int ranks, std::uint64_t salt, const ReduceOptions& options) {
-  std::array<T, 8> leaves{};
-  for (int r = 0; r < ranks; ++r) {
-    leaves.at(static_cast<std::size_t>(r)) = value_of<T>(r, i, salt);
-  }
-  return reduced<T>({leaves.data(), static_cast<std::size_t>(ranks)}, options);
+  return reduced<T>(Leaves<T>(i, ranks, salt).span(), options);
+}
+
+// The same by a ring whose sum ends on rank `last`.
+template <class T>
+T chained_at(std::int64_t i, int ranks, std::uint64_t salt, int last,
+             const ReduceOptions& options) {
+  const Leaves<T> leaves(i, ranks, salt);
+  return finished<T>(chain(options.op, leaves.span(), static_cast<std::size_t>(last) + 1),
+                     leaves.count, options);
 }
 
 template <class T>

@@ -93,7 +93,7 @@ TEST(ProcessGroupMisuse, ranks_that_disagree_all_get_the_same_mismatch) {
   for (const Ended& one : ended) {
     // Rank 0 or 1 stands for the other side: whoever was there when the mismatch was seen.
     expect_names(one.text, "Mismatch", "rank 2: barrier;");
-    expect_names(one.text, "Mismatch", ": all_reduce f32[10] sum, plain;");
+    expect_names(one.text, "Mismatch", ": all_reduce f32[10] sum, plain, direct;");
     EXPECT_EQ(one.text, ended[0].text);
   }
 }
