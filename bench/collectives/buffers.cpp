@@ -14,6 +14,10 @@ constexpr std::int64_t kPage = 4096;
 
 std::int64_t elements(const Question& question) { return question.bytes / size_of(question.dtype); }
 
+ReduceOptions mean_by(Algorithm algorithm) {
+  return {.op = ReduceOp::mean, .algorithm = algorithm};
+}
+
 class SymmetricBuffers final : public Buffers {
  public:
   SymmetricBuffers(Group& group, const Question& question, std::int64_t count)
@@ -31,18 +35,18 @@ class SymmetricBuffers final : public Buffers {
     const SymmetricSpan whole = span(buffer);
     switch (question_.collective) {
       case Collective::all_reduce:
-        group_.all_reduce(whole, {.op = ReduceOp::mean}).wait();
+        group_.all_reduce(whole, mean_by(question_.algorithm)).wait();
         return;
       case Collective::reduce_scatter: {
         const Range own = block_of(whole.count, group_.size(), group_.rank());
         group_
             .reduce_scatter(whole, whole.subspan(own.begin, own.end).local(),
-                            {.op = ReduceOp::mean})
+                            mean_by(question_.algorithm))
             .wait();
         return;
       }
       case Collective::all_gather:
-        group_.all_gather(whole).wait();
+        group_.all_gather(whole, {.algorithm = question_.algorithm}).wait();
         return;
     }
   }
@@ -77,13 +81,13 @@ class PlainBuffers final : public Buffers {
                      whole.dtype);
     switch (question_.collective) {
       case Collective::all_reduce:
-        group_.all_reduce(whole, {.op = ReduceOp::mean}).wait();
+        group_.all_reduce(whole, mean_by(question_.algorithm)).wait();
         return;
       case Collective::reduce_scatter:
-        group_.reduce_scatter(whole, block, {.op = ReduceOp::mean}).wait();
+        group_.reduce_scatter(whole, block, mean_by(question_.algorithm)).wait();
         return;
       case Collective::all_gather:
-        group_.all_gather(block, whole).wait();
+        group_.all_gather(block, whole, {.algorithm = question_.algorithm}).wait();
         return;
     }
   }

@@ -17,6 +17,7 @@ struct Question {
   Dtype dtype = Dtype::f32;
   std::int64_t bytes = 0;  // X
   bool symmetric = true;
+  Algorithm algorithm = Algorithm::automatic;
 };
 
 // How many buffers of `bytes` each rank rotates through, so that a rotation over all ranks is four

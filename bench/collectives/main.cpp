@@ -33,31 +33,38 @@ int start_ranks(const CollectivesOptions& options, Words words) {
   return launch::launch(launch);
 }
 
-std::vector<Answer> measure_all(Group& world, const CollectivesOptions& options,
-                                const Machine& machine) {
-  std::vector<Answer> answers;
+// Every algorithm on one size and collective, so that what is compared is measured side by side.
+std::vector<Question> questions(const CollectivesOptions& options) {
+  std::vector<Question> all;
   for (const Collective collective : options.collectives) {
     for (const std::int64_t bytes : options.sizes) {
-      for (const bool symmetric : {true, false}) {
-        if (symmetric || options.plain) {
-          answers.push_back(measure(world,
-                                    {.collective = collective,
-                                     .dtype = options.dtype,
-                                     .bytes = bytes,
-                                     .symmetric = symmetric},
-                                    machine.last_level_cache_bytes));
+      for (const Algorithm algorithm : options.algorithms) {
+        for (const bool symmetric : {true, false}) {
+          if (symmetric || options.plain) {
+            all.push_back({.collective = collective,
+                           .dtype = options.dtype,
+                           .bytes = bytes,
+                           .symmetric = symmetric,
+                           .algorithm = algorithm});
+          }
         }
       }
     }
   }
-  return answers;
+  return all;
+}
+
+std::string algorithm_of(const Question& question) {
+  const bool automatic = question.algorithm == Algorithm::automatic;  // on one host
+  return std::string(lockstep::name_of(automatic ? Algorithm::direct : question.algorithm));
 }
 
 void print_table(const std::vector<Answer>& answers) {
   std::vector<std::vector<std::string>> rows{
       {"collective", "X", "memory", "ms", "least ms", "GB/s", "of floor"}};
   for (const Answer& answer : answers) {
-    rows.push_back({name_of(answer.question.collective), std::to_string(answer.question.bytes),
+    rows.push_back({name_of(answer.question.collective), algorithm_of(answer.question),
+                    std::to_string(answer.question.bytes),
                     answer.question.symmetric ? "symmetric" : "plain", fixed(answer.ms, 4),
                     fixed(answer.least_ms, 4), fixed(answer.gb_per_s, 2),
                     fixed(answer.floor_share, 2)});
@@ -69,7 +76,7 @@ void print_json(const std::vector<Answer>& answers, int ranks) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const Answer& answer : answers) {
     array.push_back({{"op", name_of(answer.question.collective)},
-                     {"algorithm", "direct"},
+                     {"algorithm", algorithm_of(answer.question)},
                      {"dtype", lockstep::name_of(answer.question.dtype)},
                      {"ranks", ranks},
                      {"hosts", 1},
@@ -94,7 +101,10 @@ int run_rank(const CollectivesOptions& options) {
                      std::to_string(world.size()) + " ranks; leave --ranks out");
   }
   const Machine machine = this_machine();
-  const std::vector<Answer> answers = measure_all(world, options, machine);
+  std::vector<Answer> answers;
+  for (const Question& question : questions(options)) {
+    answers.push_back(measure(world, question, machine.last_level_cache_bytes));
+  }
   if (world.rank() != 0) {
     return 0;
   }

@@ -66,7 +66,10 @@ void verify_all(Group& group, Buffers& buffers, std::int64_t count, const Questi
     group.barrier();  // nobody reads what a rank has not filled
     buffers.run(i);
     verify(buffers.bytes(i), group.rank(),
-           {.collective = question.collective, .dtype = question.dtype, .ranks = group.size()});
+           {.collective = question.collective,
+            .dtype = question.dtype,
+            .ranks = group.size(),
+            .algorithm = question.algorithm});
   }
   group.barrier();
 }

@@ -28,13 +28,14 @@ cli::Command syntax() {
       .flags = {{"--ranks", "N", "Ranks to start (2)"},
                 {"--sizes", "LIST", "Values of X (4KB,1MB,25MB,100MB)"},
                 {"--ops", "LIST", "Of all_reduce, reduce_scatter, all_gather (all of them)"},
-                {"--algorithms", "NAME", "auto or direct: the same today (auto)"},
+                {"--algorithms", "LIST",
+                 "Of auto, direct, pairwise, ring, halving-doubling, tree, coordinator (auto)"},
                 {"--dtype", "TYPE", "f32 or bf16 (f32)"},
                 {"--plain", "", "Plain spans, staged through shared memory, too"},
                 {"--json", "", "Print a JSON array; the machine goes to standard error"}},
       .not_built = {{"--peers", "run the programs of other libraries by hand"},
                     {"--plot", "draw it from --json"},
-                    {"--crossover", "there is one algorithm to choose from yet"}},
+                    {"--crossover", "compare --algorithms by hand"}},
       .rest = cli::Rest::none};
 }
 
@@ -68,16 +69,19 @@ std::int64_t size_of_word(const std::string& word, Dtype dtype) {
   return *bytes;
 }
 
-void check_algorithms(const cli::CommandLine& line) {
-  constexpr std::array kLater{"pairwise",    "ring",  "halving-doubling", "tree", "hierarchical",
-                              "coordinator", "native"};
-  for (const std::string& word : list_value(line, "--algorithms", "auto")) {
-    if (word != "auto" && word != "direct") {
-      const bool later = std::ranges::find(kLater, word) != kLater.end();
-      throw UsageError("--algorithms " + word + (later ? ": not built yet" : ": unknown") +
-                       "; use auto or direct");
-    }
+Algorithm algorithm_of(const std::string& word) {
+  const auto algorithm = algorithm_named(word);
+  if (!algorithm) {
+    throw UsageError("--algorithms " + word +
+                     ": expected words of auto, direct, pairwise, ring, halving-doubling, tree, "
+                     "coordinator");
   }
+  if (*algorithm == Algorithm::native || *algorithm == Algorithm::hierarchical) {
+    throw UsageError("--algorithms " + word +
+                     ": needs several hosts, which are not built yet; use "
+                     "auto or pairwise");
+  }
+  return *algorithm;
 }
 
 }  // namespace
@@ -101,7 +105,9 @@ CollectivesOptions parse_collectives(std::span<const std::string> words, int ran
   // One rank has nothing to move.
   options.ranks = static_cast<int>(cli::whole_value(line, "--ranks", {2, 1024}).value_or(ranks));
   options.dtype = dtype_of(line.value_of("--dtype").value_or("f32"));
-  check_algorithms(line);
+  for (const std::string& word : list_value(line, "--algorithms", "auto")) {
+    options.algorithms.push_back(algorithm_of(word));
+  }
   for (const std::string& word : list_value(line, "--sizes", "4KB,1MB,25MB,100MB")) {
     options.sizes.push_back(size_of_word(word, options.dtype));
   }

@@ -1,6 +1,7 @@
 // What `lockstep bench collectives` was asked to measure.
 #pragma once
 
+#include "lockstep/algorithm.h"
 #include "lockstep/dtype.h"
 
 #include <cstdint>
@@ -19,6 +20,7 @@ struct CollectivesOptions {
   int ranks = 2;
   std::vector<std::int64_t> sizes;  // X in bytes, each a multiple of the element
   std::vector<Collective> collectives;
+  std::vector<Algorithm> algorithms;
   Dtype dtype = Dtype::f32;
   bool plain = false;  // spans anywhere in memory too, not only symmetric ones
   bool json = false;

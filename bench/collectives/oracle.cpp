@@ -38,6 +38,28 @@ float tree_sum(Range ranks, std::int64_t element, Dtype dtype) {
          tree_sum({middle, ranks.end}, element, dtype);
 }
 
+// From behind the rank that it ends on, around the ring.
+float ring_sum(int last, std::int64_t element, const Expectation& expected) {
+  float sum = 0;
+  for (int step = 1; step <= expected.ranks; ++step) {
+    const float value = input((last + step) % expected.ranks, element, expected.dtype);
+    sum = step == 1 ? value : sum + value;
+  }
+  return sum;
+}
+
+// Whose block of all elements an element is; all_reduce cuts no granule.
+int owner_of(std::int64_t element, std::int64_t count, const Expectation& expected) {
+  const std::int64_t granule = expected.collective == Collective::all_reduce ? kGranule : 1;
+  return static_cast<int>(element / block_of(count, expected.ranks, 0, granule).size());
+}
+
+float sum_of(std::int64_t element, std::int64_t count, const Expectation& expected) {
+  return expected.algorithm == Algorithm::ring
+             ? ring_sum(owner_of(element, count, expected), element, expected)
+             : tree_sum({0, expected.ranks}, element, expected.dtype);
+}
+
 std::uint32_t load(std::span<const std::byte> bytes, std::int64_t element, Dtype dtype) {
   std::uint32_t bits = 0;  // little-endian, as everything here
   const auto size = static_cast<std::size_t>(size_of(dtype));
@@ -56,10 +78,11 @@ std::string hexadecimal(std::uint32_t bits) {
 void require_range(std::span<const std::byte> bytes, Range range, int rank,
                    const Expectation& expected, int owner) {
   const bool reduces = expected.collective != Collective::all_gather;
+  const auto count = static_cast<std::int64_t>(bytes.size()) / size_of(expected.dtype);
   const float factor = 1.0f / static_cast<float>(expected.ranks);
   for (std::int64_t i = range.begin; i < range.end; ++i) {
-    const float value = reduces ? tree_sum({0, expected.ranks}, i, expected.dtype) * factor
-                                : input(owner, i, expected.dtype);
+    const float value =
+        reduces ? sum_of(i, count, expected) * factor : input(owner, i, expected.dtype);
     const std::uint32_t wanted = bits_of(value, expected.dtype);
     const std::uint32_t got = load(bytes, i, expected.dtype);
     if (got != wanted) {

@@ -19,11 +19,13 @@ struct Expectation {
   Collective collective = Collective::all_reduce;  // reductions take the mean
   Dtype dtype = Dtype::f32;
   int ranks = 1;
+  Algorithm algorithm = Algorithm::automatic;  // ring adds in an order of its own
 };
 
 // The bytes that a rank holds in its whole buffer of `bytes.size()`, filled before the collective
 // ran in place. Throws Error naming the first element that differs in any bit from the sum in the
-// summation tree, times 1/P, rounded once (reductions), or from its owner's value (all_gather).
+// summation tree, or around the ring to the owner of the element, times 1/P, rounded once
+// (reductions), or from its owner's value (all_gather).
 void verify(std::span<const std::byte> bytes, int rank, const Expectation& expected);
 
 }  // namespace lockstep::bench

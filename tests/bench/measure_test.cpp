@@ -62,6 +62,23 @@ TEST(Measure, every_rank_gets_the_same_verified_answer) {
   }
 }
 
+TEST(Measure, every_algorithm_is_verified_and_timed) {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    for (const Algorithm algorithm :
+         {Algorithm::direct, Algorithm::pairwise, Algorithm::ring, Algorithm::halving_doubling,
+          Algorithm::tree, Algorithm::coordinator}) {
+      for (const bool symmetric : {true, false}) {
+        const auto answers = measure_on_threads(4, {.collective = collective,
+                                                    .bytes = 4004,
+                                                    .symmetric = symmetric,
+                                                    .algorithm = algorithm});
+        EXPECT_GT(answers.front().least_ms, 0) << name_of(algorithm);
+      }
+    }
+  }
+}
+
 TEST(Measure, buffers_of_a_rotation_do_not_overlap) {
   Group group = Group::alone();
   for (const bool symmetric : {true, false}) {

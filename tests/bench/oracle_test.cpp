@@ -62,6 +62,25 @@ TEST(Oracle, takes_the_mean_of_two_and_of_three) {
   }
 }
 
+// Block 0 of three is added as 1, 2, 0, where the tree adds 0, 1, 2.
+TEST(Oracle, knows_the_rings_order) {
+  Bytes tree = mean_of(3 * 64, 3);
+  Bytes ring = tree;
+  for (std::size_t i = 0; i < 3 * 64; ++i) {
+    const auto value = [&](std::size_t step) {
+      const auto rank = static_cast<int>((i / 64 + step) % 3);
+      return read_f32(filled(4 * 3 * 64, Dtype::f32, rank), i);
+    };
+    write_f32(ring, i, ((value(1) + value(2)) + value(3)) * (1.0f / 3.0f));
+  }
+  ASSERT_NE(ring, tree);
+  Expectation expected{Collective::all_reduce, Dtype::f32, 3};
+  EXPECT_THROW(verify(ring, 0, expected), Error);
+  expected.algorithm = Algorithm::ring;
+  EXPECT_NO_THROW(verify(ring, 0, expected));
+  EXPECT_THROW(verify(tree, 0, expected), Error);
+}
+
 TEST(Oracle, sees_a_single_bit) {
   Bytes result = mean_of(37, 2);
   result[4 * 36] ^= std::byte{1};
