@@ -34,8 +34,10 @@ constexpr std::array kTable{
     Variable{"NO_COLOR", "user", "set: no colours on a terminal"},
     Variable{"TORCHELASTIC_RUN_ID", "torchrun", "names the job, with MASTER_PORT"},
     Variable{"TORCHELASTIC_RESTART_COUNT", "torchrun", "tells restarts of a job apart"},
+    Variable{"LOCKSTEP_MPI", "user, launcher", "the libmpi.so to load (default: the starter's)"},
     Variable{"OMPI_COMM_WORLD_SIZE", "mpirun", "set: the world was started by Open MPI"},
     Variable{"PMI_SIZE", "mpirun", "set: the world was started by MPICH"},
+    Variable{"PMI_RANK", "mpirun", "the same"},
     Variable{"SLURM_STEP_NUM_TASKS", "srun", "set: the world was started by Slurm"},
 };
 

@@ -108,6 +108,22 @@ void Control::leave() noexcept {
   announce();
 }
 
+Control::Words Control::words(int rank) const {
+  return {issued(rank), stepped(rank), finished(rank), left(rank)};
+}
+
+void Control::mirror(int rank, const Words& words, std::span<const Fingerprint> fingerprints) {
+  for (const Fingerprint& fingerprint : fingerprints) {
+    rings_[rank][fingerprint.sequence % kRing] = fingerprint;
+  }
+  Board& board = boards_[rank];
+  board.finished.store(words.finished, std::memory_order_relaxed);
+  board.last_seen_ns.store(now_ns(), std::memory_order_relaxed);
+  board.stepped.store(words.stepped, std::memory_order_release);
+  board.issued.store(words.issued, std::memory_order_release);
+  board.state.store(words.left ? State::left : State::active, std::memory_order_release);
+}
+
 void Control::note_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);

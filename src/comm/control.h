@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace lockstep::comm {
 
@@ -68,6 +69,19 @@ class Control {
   void note_finished(std::uint64_t sequence);
   void beat();            // a sign of life
   void leave() noexcept;  // this rank's handle is gone
+
+  // What a rank has published but its fingerprints.
+  struct Words {
+    std::uint64_t issued = 0;
+    std::uint64_t stepped = 0;
+    std::uint64_t finished = 0;
+    bool left = false;
+    friend bool operator==(const Words&, const Words&) = default;
+  };
+  Words words(int rank) const;
+  // Writes down what another rank says, which can't write here itself (mirrored_control.h); its
+  // fingerprints are those up to words.issued. Counts as a sign of life.
+  void mirror(int rank, const Words& words, std::span<const Fingerprint> fingerprints);
 
   // Distinct processors that the ranks of the group may run on.
   int cores() const;

@@ -50,16 +50,22 @@ Failure failure_of(const std::exception& error, const std::string& where) {
   return {Failure::Kind::poisoned, -1, where + ": " + text};
 }
 
+void FailureMessage::set(const Failure& failure) {
+  kind = static_cast<std::uint32_t>(failure.kind);
+  rank = failure.rank;
+  const std::size_t length = std::min(failure.text.size(), sizeof text - 1);
+  std::memcpy(text, failure.text.data(), length);
+  text[length] = '\0';
+}
+
+Failure FailureMessage::get() const { return {static_cast<Failure::Kind>(kind), rank, text}; }
+
 bool FailureRecord::record(const Failure& failure) {
   std::uint32_t expected = kEmpty;
   if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) {
     return false;
   }
-  kind_ = static_cast<std::uint32_t>(failure.kind);
-  rank_ = failure.rank;
-  const std::size_t length = std::min(failure.text.size(), sizeof text_ - 1);
-  std::memcpy(text_, failure.text.data(), length);
-  text_[length] = '\0';
+  message_.set(failure);
   state_.store(kComplete, std::memory_order_release);
   return true;
 }
@@ -73,7 +79,7 @@ Failure FailureRecord::get() const {
     }
     std::this_thread::yield();
   }
-  return {static_cast<Failure::Kind>(kind_), rank_, text_};
+  return message_.get();
 }
 
 }  // namespace lockstep::comm

