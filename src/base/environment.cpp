@@ -34,6 +34,8 @@ constexpr std::array kTable{
     Variable{"NO_COLOR", "user", "set: no colours on a terminal"},
     Variable{"TORCHELASTIC_RUN_ID", "torchrun", "names the job, with MASTER_PORT"},
     Variable{"TORCHELASTIC_RESTART_COUNT", "torchrun", "tells restarts of a job apart"},
+    Variable{"LOCKSTEP_TRANSPORT", "user, launcher",
+             "auto (ranks on one host share memory), shm, or mpi, for ranks that MPI started"},
     Variable{"LOCKSTEP_MPI", "user, launcher", "the libmpi.so to load (default: the starter's)"},
     Variable{"OMPI_COMM_WORLD_SIZE", "mpirun", "set: the world was started by Open MPI"},
     Variable{"PMI_SIZE", "mpirun", "set: the world was started by MPICH"},

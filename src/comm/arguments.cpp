@@ -207,11 +207,15 @@ void require_block(Kind kind, const Span& whole, const Span& block, const Commun
   }
 }
 
-Algorithm chosen_algorithm(Kind kind, Algorithm asked) {
+Algorithm chosen_algorithm(Kind kind, Algorithm asked, bool shares_memory) {
   if (asked == Algorithm::native) {
     throw UsageError(named(kind) +
-                     "algorithm native is the network's own, and all ranks are on one host; use "
-                     "auto");
+                     "algorithm native, the network's own, is not built yet; use auto");
+  }
+  if (asked == Algorithm::direct && !shares_memory) {
+    throw UsageError(named(kind) +
+                     "algorithm direct reads and writes memory that ranks share, and these talk "
+                     "over the network; use auto");
   }
   if (asked != Algorithm::automatic) {
     return asked;
@@ -224,14 +228,14 @@ Algorithm chosen_algorithm(Kind kind, Algorithm asked) {
     case Kind::scatter:
       return Algorithm::coordinator;
     default:
-      return Algorithm::direct;
+      return shares_memory ? Algorithm::direct : Algorithm::pairwise;
   }
 }
 
-Fingerprint fingerprint_of(Kind kind, std::string_view name, Algorithm asked) {
+Fingerprint fingerprint_of(Kind kind, std::string_view name, Algorithm algorithm) {
   Fingerprint fingerprint;
   fingerprint.kind = kind;
-  fingerprint.algorithm = chosen_algorithm(kind, asked);
+  fingerprint.algorithm = algorithm;
   fingerprint.set_name(name);
   return fingerprint;
 }

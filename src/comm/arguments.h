@@ -32,11 +32,12 @@ void require_whole(Kind kind, const Span& whole, const Span& block, int root,
 // `block` is this rank's block of `whole`, either at its place in it or apart from it.
 void require_block(Kind kind, const Span& whole, const Span& block, const Communicator& group);
 
-// What is asked for, or what automatic means on one host. Throws for native.
-Algorithm chosen_algorithm(Kind kind, Algorithm asked);
+// What is asked for, or what automatic means among ranks that do or don't share memory. Throws for
+// what they can't use.
+Algorithm chosen_algorithm(Kind kind, Algorithm asked, bool shares_memory);
 
 Fingerprint fingerprint_of(Kind kind, std::string_view name,
-                           Algorithm asked = Algorithm::automatic);
+                           Algorithm algorithm = Algorithm::direct);
 void add_reduction(Fingerprint& fingerprint, const ReduceOptions& options);
 Fingerprint::Part part_of(const SymmetricSpan& span, std::optional<Dtype> round_to = {});
 Fingerprint::Part part_of(const Span& span, std::optional<Dtype> round_to = {});

@@ -7,10 +7,13 @@
 #endif
 
 #include "base/invariant.h"
+#include "comm/network_transport.h"
 #include "comm/schedule.h"
+#include "comm/shared_transport.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace lockstep::comm {
@@ -46,7 +49,13 @@ Communicator::Communicator(const Membership& membership, const GroupOptions& opt
     : control_(membership.segment, membership.rank, membership.size),
       presence_(presence_of(membership)),
       meeting_(membership.meeting),
-      transport_(std::make_unique<SharedTransport>(control_, Control::Lane::collective)),
+      port_(membership.port),
+      network_(membership.network),
+      mirror_(network_ == nullptr
+                  ? nullptr
+                  : std::make_unique<MirroredControl>(network_->port(), network_->members(),
+                                                      network_->control_channel(), control_)),
+      transport_(transport_of(membership, control_)),
       options_(options),
       ranks_per_host_(uniform_hosts(options.hosts, membership.size)),
       agreement_(control_, options.name),
@@ -60,6 +69,29 @@ std::optional<Presence> Communicator::presence_of(const Membership& membership) 
   return std::optional<Presence>(std::in_place, membership.segment, membership.rank);
 }
 
+std::unique_ptr<Transport> Communicator::transport_of(const Membership& membership,
+                                                      Control& control) {
+  if (membership.network == nullptr) {
+    return std::make_unique<SharedTransport>(control, Control::Lane::collective);
+  }
+  const Network& network = *membership.network;
+  return std::make_unique<NetworkTransport>(network.port(), network.members(),
+                                            network.collective_channel());
+}
+
+void Communicator::tell_failure() noexcept {
+  constexpr std::chrono::milliseconds kPatience{200};
+  if (mirror_ == nullptr) {
+    return;
+  }
+  network_->port()->abandon();
+  try {
+    mirror_->flush(kPatience);
+  } catch (const std::exception&) {
+    // The first cause is what counts; peers that can't be told have their deadlines.
+  }
+}
+
 void Communicator::require_healthy() {
   if (state_ == State::poisoned) {
     throw GroupPoisoned("group '" + options_.name + "' failed earlier: " + control_.failure().text);
@@ -69,6 +101,7 @@ void Communicator::require_healthy() {
   }
   if (control_.failed()) {
     state_ = State::poisoned;
+    tell_failure();
     raise(control_.failure());
   }
 }
@@ -76,6 +109,7 @@ void Communicator::require_healthy() {
 void Communicator::fail(const Failure& failure) {
   control_.fail(failure);
   state_ = State::poisoned;
+  tell_failure();
   raise(control_.failure());
 }
 
@@ -99,6 +133,7 @@ auto Communicator::guarded(Function function) {
         {Failure::Kind::poisoned, -1,
          "group '" + options_.name + "', rank " + std::to_string(rank()) + ": " + error.what()});
     state_ = State::poisoned;
+    tell_failure();
     throw;
   }
 }
@@ -206,6 +241,22 @@ void Communicator::leave() noexcept {
   state_ = State::left;
   unexecuted_.clear();
   control_.leave();
+  if (control_.failed()) {
+    tell_failure();
+  } else if (mirror_ != nullptr) {
+    say_goodbye();
+  }
+}
+
+void Communicator::say_goodbye() noexcept {
+  constexpr std::chrono::milliseconds kPatience{1000};
+  try {
+    if (!mirror_->flush(kPatience)) {
+      network_->port()->abandon();
+    }
+  } catch (const std::exception&) {
+    network_->port()->abandon();
+  }
 }
 
 void Communicator::require_alive(const std::vector<int>& ranks) {
@@ -217,6 +268,9 @@ void Communicator::require_alive(const std::vector<int>& ranks) {
 }
 
 void Communicator::advance() {
+  if (mirror_ != nullptr) {
+    mirror_->exchange();
+  }
   if (control_.failed()) {
     require_healthy();
   }
@@ -297,8 +351,29 @@ bool Communicator::spin(Ready& ready) {
 }
 
 template <class Ready>
+void Communicator::poll(Ready& ready, const Needs& needs) {
+  constexpr std::chrono::microseconds kFirstPause{5};
+  constexpr std::chrono::microseconds kLongestPause{500};
+  const std::int64_t spin_end = now_ns() + kSpinNs;
+  auto pause = kFirstPause;
+  while (!ready()) {
+    if (now_ns() < spin_end) {
+      relax();
+      continue;
+    }
+    look_around(needs);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+template <class Ready>
 void Communicator::wait_until(Ready ready, const Needs& needs) {
   if (ready()) {
+    return;
+  }
+  if (mirror_ != nullptr) {
+    poll(ready, needs);
     return;
   }
   if (!spin_ns_) {  // not earlier: only now are all ranks surely there to say where they may run

@@ -8,9 +8,11 @@
 #include "comm/agreement.h"
 #include "comm/control.h"
 #include "comm/meeting.h"
+#include "comm/mirrored_control.h"
+#include "comm/network.h"
 #include "comm/operation.h"
 #include "comm/presence.h"
-#include "comm/shared_transport.h"
+#include "comm/transport.h"
 #include "comm/watch.h"
 #include "lockstep/group.h"
 
@@ -31,6 +33,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::shared_ptr<Meeting> meeting;  // where the group's members make further segments
     int rank = 0;
     int size = 1;
+    // Of ranks that share no memory; the segment is then this rank's own. Null: they share it.
+    std::shared_ptr<const Network> network = {};
+    std::shared_ptr<Port> port = {};  // that brought the ranks together; open while the group lives
   };
   Communicator(const Membership& membership, const GroupOptions& options);
 
@@ -41,6 +46,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   int ranks_per_host() const { return ranks_per_host_; }
   const Traffic& traffic() const { return traffic_; }
   Control& control() { return control_; }
+  // Whether ranks read and write each other's memory.
+  bool shares_memory() const { return network_ == nullptr; }
+  // Null where they do.
+  const Network* network() const { return network_.get(); }
   // What all ranks' operations move their messages with, one operation at a time.
   Transport& transport() { return *transport_; }
   std::uint64_t group_id() const { return control_.group_id(); }
@@ -73,6 +82,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   enum class State : std::uint8_t { open, advancing, poisoned, left };
 
   static std::optional<Presence> presence_of(const Membership& membership);
+  static std::unique_ptr<Transport> transport_of(const Membership& membership, Control& control);
   void enter();
   // Runs `function`; whatever it throws poisons the group, here and for the peers.
   template <class Function>
@@ -91,12 +101,21 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void wait_until(Ready ready, const Needs& needs);
   template <class Ready>
   bool spin(Ready& ready);
+  // Where no peer can wake this rank.
+  template <class Ready>
+  void poll(Ready& ready, const Needs& needs);
+  // Peers that share no memory see a failure only when they are told.
+  void tell_failure() noexcept;
+  void say_goodbye() noexcept;
   // At most 20 times a second: beats, compares fingerprints that are there, looks after peers.
   void look_around(const Needs& needs);
 
   Control control_;
   std::optional<Presence> presence_;
   std::shared_ptr<Meeting> meeting_;
+  std::shared_ptr<Port> port_;  // ends last
+  std::shared_ptr<const Network> network_;
+  std::unique_ptr<MirroredControl> mirror_;
   std::unique_ptr<Transport> transport_;
   GroupOptions options_;
   int ranks_per_host_;

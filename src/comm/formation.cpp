@@ -1,7 +1,9 @@
 #include "comm/formation.h"
 
 #include "base/range.h"
+#include "comm/issue_scheduled.h"
 #include "comm/memory_limits.h"
+#include "comm/schedule.h"
 #include "comm/small.h"
 #include "lockstep/error.h"
 
@@ -37,20 +39,37 @@ struct Member {
   int color = 0;
   int key = 0;
   int rank = 0;
+  int channel = 0;  // of a network: the first that no group of this rank has yet
 };
+
+// An all_gather that is part of a split.
+std::shared_ptr<Operation> gathering(Communicator& group, Span own, Span all) {
+  Fingerprint fingerprint;
+  fingerprint.kind = Kind::split;
+  if (group.shares_memory()) {
+    return std::make_shared<SmallAllGather>(fingerprint, group.control(), own, all);
+  }
+  fingerprint.algorithm = Algorithm::pairwise;
+  return std::make_shared<ScheduledOperation>(
+      ScheduledOperation::Call{
+          fingerprint,
+          schedule_of(Algorithm::pairwise,
+                      {.kind = Kind::all_gather, .ranks = group.size(), .rank = group.rank()}),
+          {gathered(own, all, group.rank(), group.size())}},
+      group.transport(), group.rank(), group.size());
+}
 
 // What every rank said, in rank order. Its agreement also brings all ranks here.
 std::vector<Member> gather_members(Communicator& group, int color, int key) {
-  Fingerprint fingerprint;
-  fingerprint.kind = Kind::split;
-  const std::array<std::int32_t, 2> own{color, key};
-  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(group.size()));
-  const auto operation = std::make_shared<SmallAllGather>(
-      fingerprint, group.control(), Span(std::span(own)), Span(std::span(all)));
-  group.issue(operation).wait();
+  constexpr std::size_t kWords = 3;
+  const int channel = group.network() == nullptr ? 0 : group.network()->free_channel();
+  const std::array<std::int32_t, kWords> own{color, key, channel};
+  std::vector<std::int32_t> all(kWords * static_cast<std::size_t>(group.size()));
+  group.issue(gathering(group, Span(std::span(own)), Span(std::span(all)))).wait();
   std::vector<Member> members;
-  for (std::size_t r = 0; r * 2 < all.size(); ++r) {
-    members.push_back({all[2 * r], all[2 * r + 1], static_cast<int>(r)});
+  for (std::size_t r = 0; r * kWords < all.size(); ++r) {
+    const auto* words = &all[kWords * r];
+    members.push_back({words[0], words[1], static_cast<int>(r), words[2]});
   }
   return members;
 }
@@ -86,7 +105,8 @@ struct Allocation {
   std::pair<std::int64_t, std::int64_t> reserve;  // by this rank
 };
 
-std::shared_ptr<Segment> share_segment(Communicator& group, const Allocation& allocation) {
+// All ranks ask for the same; returns what it is called in errors.
+std::string agree_on(Communicator& group, const Allocation& allocation) {
   const std::string what = std::string(allocation.what) + " '" + std::string(allocation.name) + "'";
   if (allocation.asked < 0) {
     throw UsageError(what + ": expected a size of at least 0 bytes, got " +
@@ -97,7 +117,19 @@ std::shared_ptr<Segment> share_segment(Communicator& group, const Allocation& al
   fingerprint.set_name(allocation.name);
   fingerprint.add({0, 0, allocation.asked, Dtype::u8});
   group.issue(std::make_shared<Meet>(fingerprint)).wait();
+  return what;
+}
 
+int ranks_on_this_host(const Communicator& group) {
+  const auto& hosts = group.options().hosts;
+  if (hosts.empty()) {
+    return group.size();
+  }
+  return static_cast<int>(std::ranges::count(hosts, hosts[static_cast<std::size_t>(group.rank())]));
+}
+
+std::shared_ptr<Segment> share_segment(Communicator& group, const Allocation& allocation) {
+  const std::string what = agree_on(group, allocation);
   Exchange exchange;
   exchange.key = key_of(group);
   exchange.what = what;
@@ -132,11 +164,24 @@ std::shared_ptr<Communicator> form_group(const Formation& formation) {
   exchange.initialise = [&](Segment& segment) { Control::initialise(segment, formation.size); };
   exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
     group = std::make_shared<Communicator>(
-        Communicator::Membership{segment, formation.meeting, formation.rank, formation.size},
+        Communicator::Membership{
+            segment, formation.meeting, formation.rank, formation.size, {}, formation.port},
         formation.options);
   };
   formation.meeting->hold(exchange);
   return group;
+}
+
+std::shared_ptr<Communicator> form_network_group(const Network& network, int rank,
+                                                 const GroupOptions& options) {
+  const int size = static_cast<int>(network.members().size());
+  require_options(options, size);
+  const auto segment = Segment::create(Control::bytes(size));
+  Control::initialise(*segment, size);
+  return std::make_shared<Communicator>(
+      Communicator::Membership{segment, meeting_of_one(), rank, size,
+                               std::make_shared<Network>(network), network.port()},
+      options);
 }
 
 std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
@@ -153,9 +198,42 @@ std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
   return groups;
 }
 
+namespace {
+
+// This rank's part of symmetric memory that nobody else sees. What it fails with ends the group,
+// since the others have theirs.
+std::shared_ptr<SharedMemory> allocate_own(Communicator& group, std::int64_t bytes,
+                                           std::string_view name) {
+  const std::int64_t stride = SharedMemory::stride(bytes);
+  const std::string what = agree_on(group, {.kind = Kind::allocate_symmetric,
+                                            .name = name,
+                                            .what = "symmetric memory",
+                                            .asked = bytes,
+                                            .bytes = stride,
+                                            .reserve = {0, stride}});
+  try {
+    require_memory(stride * ranks_on_this_host(group), what);
+    const auto segment = Segment::create(stride);
+    segment->reserve(0, stride);
+    segment->populate();
+    return std::make_shared<SharedMemory>(
+        SharedMemory::Description{group.group_id(), group.next_allocation(), 0, bytes,
+                                  std::string(name)},
+        segment);
+  } catch (const SystemError& error) {
+    group.fail(
+        {Failure::Kind::system, -1, "rank " + std::to_string(group.rank()) + ": " + error.what()});
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
                                                  std::string_view name) {
   const std::int64_t stride = SharedMemory::stride(bytes);
+  if (!group.shares_memory()) {
+    return allocate_own(group, bytes, name);
+  }
   const auto segment =
       share_segment(group, {.kind = Kind::allocate_symmetric,
                             .name = name,
@@ -172,6 +250,12 @@ std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64
 
 std::shared_ptr<HostCopy> allocate_host(Communicator& group, std::int64_t bytes,
                                         std::string_view name) {
+  if (!group.shares_memory() && group.size() > 1) {
+    throw UsageError("host memory '" + std::string(name) + "': the ranks of group '" +
+                     group.options().name +
+                     "' talk over the network, where no two share memory: stage zero3 and "
+                     "share_parameters need all ranks on one host; use zero2, or leave MPI out");
+  }
   const std::int64_t whole = SharedMemory::stride(bytes);
   const auto segment =
       share_segment(group, {.kind = Kind::allocate_host,
@@ -189,19 +273,25 @@ std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {
   if (color < 0) {
     return nullptr;
   }
+  const int channel = std::ranges::max(members, {}, &Member::channel).channel;
   std::erase_if(members, [&](const Member& member) { return member.color != color; });
   std::ranges::stable_sort(members, {}, &Member::key);
+  std::vector<int> ranks;
+  std::ranges::transform(members, std::back_inserter(ranks), &Member::rank);
+  GroupOptions options = group.options();
+  options.name += "/" + std::to_string(color);
+  options.hosts = hosts_of(members, group.options().hosts);
+  const int rank =
+      static_cast<int>(std::ranges::find(members, group.rank(), &Member::rank) - members.begin());
+  if (group.network() != nullptr) {
+    return form_network_group(group.network()->part(ranks, channel), rank, options);
+  }
   Formation formation;
   formation.meeting = group.shared_meeting();
   formation.key = exchange_key;
   formation.size = static_cast<int>(members.size());
-  formation.rank =
-      static_cast<int>(std::ranges::find(members, group.rank(), &Member::rank) - members.begin());
-  formation.options = group.options();
-  formation.options.name += "/" + std::to_string(color);
-  formation.options.hosts = hosts_of(members, group.options().hosts);
-  std::vector<int> ranks;
-  std::ranges::transform(members, std::back_inserter(ranks), &Member::rank);
+  formation.rank = rank;
+  formation.options = options;
   formation.check = [&] { group.require_alive(ranks); };
   return within_group(group, [&] { return form_group(formation); });
 }

@@ -19,16 +19,23 @@ struct Formation {
   int size = 1;
   GroupOptions options;
   std::function<void()> check = [] {};  // as Exchange::check
+  // That brought the members together and told them the meeting's key; open while the group lives.
+  std::shared_ptr<Port> port = {};
 };
 
 // Collective over the members: the control segment, and each member's place in it.
 std::shared_ptr<Communicator> form_group(const Formation& formation);
 
+// Of ranks that share no memory, all of which know the network: nobody waits for anybody.
+std::shared_ptr<Communicator> form_network_group(const Network& network, int rank,
+                                                 const GroupOptions& options);
+
 // All members of a group of threads at once.
 std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
                                                                  const GroupOptions& options);
 
-// Collective over the group (see Group).
+// Collective over the group (see Group). Over a network symmetric memory is this rank's part alone,
+// which collectives carry to the others; host memory is refused.
 std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64_t bytes,
                                                  std::string_view name);
 std::shared_ptr<HostCopy> allocate_host(Communicator& group, std::int64_t bytes,

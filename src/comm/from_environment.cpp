@@ -1,14 +1,19 @@
 #include "comm/from_environment.h"
 
 #include "base/environment.h"
+#include "comm/mpi_port.h"
+#include "comm/network_meeting.h"
 #include "lockstep/error.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 
 namespace lockstep::comm {
 namespace {
 
-constexpr const char* kWayOut = ": start with lockstep launch, or with torchrun on one host";
+constexpr const char* kWayOut =
+    ": start with lockstep launch, or with mpirun, or with torchrun on one host";
 
 std::int64_t required(const char* variable, const char* given) {
   const auto value = environment::integer(variable);
@@ -18,23 +23,36 @@ std::int64_t required(const char* variable, const char* given) {
   return *value;
 }
 
-void refuse_mpi() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (environment::integer(variable).value_or(1) > 1) {
-      throw UsageError(std::string(variable) +
-                       " says that mpirun or srun started several ranks, but MPI is not built yet" +
-                       kWayOut);
-    }
+// Whether MPI's launcher started several ranks.
+bool started_by_mpi() {
+  constexpr std::array kSizes{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+  return std::ranges::any_of(
+      kSizes, [](const char* name) { return environment::integer(name).value_or(1) > 1; });
+}
+
+World::Mpi mpi_of_environment() {
+  const std::string transport = environment::text("LOCKSTEP_TRANSPORT").value_or("auto");
+  if (transport != "auto" && transport != "shm" && transport != "mpi") {
+    throw UsageError("LOCKSTEP_TRANSPORT: expected auto, shm or mpi, got '" + transport + "'");
   }
+  const bool started = started_by_mpi();
+  if (transport == "mpi" && !started && environment::integer("WORLD_SIZE").value_or(1) > 1) {
+    throw UsageError(
+        "LOCKSTEP_TRANSPORT is mpi, but no mpirun started this process; use lockstep launch "
+        "--transport mpi, or mpirun");
+  }
+  if (!started) {
+    return World::Mpi::none;
+  }
+  return transport == "mpi" ? World::Mpi::carries : World::Mpi::introduces;
 }
 
 void refuse_several_hosts(std::int64_t size) {
   const auto local = environment::integer("LOCAL_WORLD_SIZE");
   if (local && *local != size) {
-    throw UsageError(
-        "LOCAL_WORLD_SIZE is " + std::to_string(*local) + " and WORLD_SIZE " +
-        std::to_string(size) +
-        ": several hosts need MPI, which is not built yet; start all ranks on one host");
+    throw UsageError("LOCAL_WORLD_SIZE is " + std::to_string(*local) + " and WORLD_SIZE " +
+                     std::to_string(size) +
+                     ": several hosts need MPI: start with mpirun or lockstep launch --hosts");
   }
 }
 
@@ -75,9 +93,9 @@ World world_from_environment(GroupOptions options) {
   take_deadline(options);
   World world;
   world.options = std::move(options);
+  world.mpi = mpi_of_environment();
   const auto rank = environment::integer("RANK");
-  if (!rank && !environment::integer("WORLD_SIZE")) {
-    refuse_mpi();
+  if (world.mpi != World::Mpi::none || (!rank && !environment::integer("WORLD_SIZE"))) {
     return world;
   }
   const std::int64_t size = required("WORLD_SIZE", "RANK");
@@ -98,7 +116,34 @@ World world_from_environment(GroupOptions options) {
   return world;
 }
 
+namespace {
+
+std::shared_ptr<Communicator> form_mpi_world(const World& world) {
+  const std::shared_ptr<Port> port = port_of_mpi();
+  const Network network(port);
+  const Acquaintance met =
+      meet_over(*port, network.control_channel(), host_identity(), world.options.deadline);
+  GroupOptions options = world.options;
+  options.hosts = met.host_of;
+  if (world.mpi == World::Mpi::carries || met.hosts() > 1) {
+    return form_network_group(network, port->rank(), options);
+  }
+  Formation formation;
+  formation.meeting = meeting_of_processes(met.job);
+  formation.key = "world";
+  formation.rank = port->rank();
+  formation.size = port->size();
+  formation.options = options;
+  formation.port = port;
+  return form_group(formation);
+}
+
+}  // namespace
+
 std::shared_ptr<Communicator> form_world(const World& world) {
+  if (world.mpi != World::Mpi::none) {
+    return form_mpi_world(world);
+  }
   Formation formation;
   formation.meeting = world.job.empty() ? meeting_of_one() : meeting_of_processes(world.job);
   formation.key = "world";

@@ -13,6 +13,10 @@ struct World {
   int size = 1;
   std::string job;  // nonce of the rendezvous; empty: alone
   GroupOptions options;
+  // Ranks, hosts and nonce are MPI's to say; ranks on one host then share memory unless told not
+  // to.
+  enum class Mpi : std::uint8_t { none, introduces, carries };
+  Mpi mpi = Mpi::none;
 };
 
 // Throws UsageError naming the variable that is missing, wrong, or of a launcher that is not

@@ -30,6 +30,12 @@ Work issue_plain(comm::Communicator& group, const Fingerprint& fingerprint, std:
   return group.issue(std::make_shared<Staged>(fingerprint, group.control(), arguments...));
 }
 
+template <class Options>
+Fingerprint fingerprint_in(const comm::Communicator& group, Kind kind, const Options& options) {
+  return comm::fingerprint_of(
+      kind, options.name, comm::chosen_algorithm(kind, options.algorithm, group.shares_memory()));
+}
+
 bool is_direct(const Fingerprint& fingerprint) {
   return fingerprint.algorithm == Algorithm::direct;
 }
@@ -120,7 +126,7 @@ Work Group::all_reduce(Span data, const ReduceOptions& options) {
   comm::require_plain(Kind::all_reduce, data);
   comm::require_no_callback(Kind::all_reduce, options);
   const Reduction reduction = comm::reduction_of(options, data.dtype, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::all_reduce, options);
   comm::add_reduction(fingerprint, options);
   fingerprint.add(comm::part_of(data, options.round_to));
   if (!is_direct(fingerprint)) {
@@ -140,7 +146,7 @@ Work Group::all_reduce(const SymmetricSpan& data, const ReduceOptions& options) 
 
 Work Group::all_reduce(std::span<const ReducePart> parts, const ReduceOptions& options) {
   comm::require_parts(Kind::all_reduce, parts.size(), options);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_reduce, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::all_reduce, options);
   comm::add_reduction(fingerprint, options);
   std::vector<DirectPart> direct;
   std::vector<comm::ScheduledPart> scheduled;
@@ -167,8 +173,7 @@ Work Group::reduce_scatter(Span input, Span output, const ReduceOptions& options
   comm::require_no_callback(Kind::reduce_scatter, options);
   comm::require_block(Kind::reduce_scatter, input, output, *communicator_);
   const Reduction reduction = comm::reduction_of(options, input.dtype, size());
-  Fingerprint fingerprint =
-      comm::fingerprint_of(Kind::reduce_scatter, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::reduce_scatter, options);
   comm::add_reduction(fingerprint, options);
   fingerprint.add(comm::part_of(input, options.round_to));
   if (!is_direct(fingerprint)) {
@@ -192,8 +197,7 @@ Work Group::reduce_scatter(const SymmetricSpan& input, Span output, const Reduce
 
 Work Group::reduce_scatter(std::span<const ScatterPart> parts, const ReduceOptions& options) {
   comm::require_parts(Kind::reduce_scatter, parts.size(), options);
-  Fingerprint fingerprint =
-      comm::fingerprint_of(Kind::reduce_scatter, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::reduce_scatter, options);
   comm::add_reduction(fingerprint, options);
   std::vector<comm::DirectReduceScatter::Part> direct;
   std::vector<comm::ScheduledPart> scheduled;
@@ -219,7 +223,7 @@ Work Group::all_gather(Span input, Span output, const CollectiveOptions& options
   comm::require_plain(Kind::all_gather, input);
   comm::require_plain(Kind::all_gather, output);
   comm::require_block(Kind::all_gather, output, input, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::all_gather, options);
   fingerprint.add(comm::part_of(output));
   if (!is_direct(fingerprint)) {
     return comm::issue_scheduled(*communicator_, fingerprint,
@@ -232,7 +236,7 @@ Work Group::all_gather(Span input, Span output, const CollectiveOptions& options
 
 Work Group::all_gather(const SymmetricSpan& in_place, const CollectiveOptions& options) {
   comm::require_symmetric(Kind::all_gather, in_place, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_gather, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::all_gather, options);
   fingerprint.add(comm::part_of(in_place));
   if (!is_direct(fingerprint)) {
     const Range own = block_of(in_place.count, size(), rank());
@@ -247,7 +251,7 @@ Work Group::all_gather(const SymmetricSpan& in_place, const CollectiveOptions& o
 Work Group::broadcast(Span data, int root, const CollectiveOptions& options) {
   comm::require_plain(Kind::broadcast, data);
   comm::require_root(Kind::broadcast, root, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::broadcast, options);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(data));
   if (!is_direct(fingerprint)) {
@@ -260,7 +264,7 @@ Work Group::broadcast(Span data, int root, const CollectiveOptions& options) {
 Work Group::broadcast(const SymmetricSpan& data, int root, const CollectiveOptions& options) {
   comm::require_symmetric(Kind::broadcast, data, *communicator_);
   comm::require_root(Kind::broadcast, root, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::broadcast, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::broadcast, options);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(data));
   if (!is_direct(fingerprint)) {
@@ -275,7 +279,7 @@ Work Group::reduce(Span data, int root, const ReduceOptions& options) {
   comm::require_no_callback(Kind::reduce, options);
   comm::require_root(Kind::reduce, root, size());
   const Reduction reduction = comm::reduction_of(options, data.dtype, size());
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::reduce, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::reduce, options);
   fingerprint.root = root;
   comm::add_reduction(fingerprint, options);
   fingerprint.add(comm::part_of(data, options.round_to));
@@ -287,7 +291,7 @@ Work Group::reduce(Span data, int root, const ReduceOptions& options) {
 Work Group::gather(Span block, Span whole, int root, const CollectiveOptions& options) {
   comm::require_root(Kind::gather, root, size());
   comm::require_whole(Kind::gather, whole, block, root, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::gather, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::gather, options);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(whole));
   return comm::issue_scheduled(*communicator_, fingerprint,
@@ -298,7 +302,7 @@ Work Group::gather(Span block, Span whole, int root, const CollectiveOptions& op
 Work Group::scatter(Span whole, Span block, int root, const CollectiveOptions& options) {
   comm::require_root(Kind::scatter, root, size());
   comm::require_whole(Kind::scatter, whole, block, root, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::scatter, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::scatter, options);
   fingerprint.root = root;
   fingerprint.add(comm::part_of(whole));
   return comm::issue_scheduled(*communicator_, fingerprint,
@@ -308,7 +312,7 @@ Work Group::scatter(Span whole, Span block, int root, const CollectiveOptions& o
 
 Work Group::all_to_all(Span input, Span output, const CollectiveOptions& options) {
   comm::require_exchange(input, output, *communicator_);
-  Fingerprint fingerprint = comm::fingerprint_of(Kind::all_to_all, options.name, options.algorithm);
+  Fingerprint fingerprint = fingerprint_in(*communicator_, Kind::all_to_all, options);
   fingerprint.add(comm::part_of(input));
   return comm::issue_scheduled(*communicator_, fingerprint,
                                {comm::exchanged(input, output, rank(), size())});

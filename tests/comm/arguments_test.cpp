@@ -131,14 +131,14 @@ TEST(ArgumentsOfGroups, sizes_and_deadlines) {
 TEST(ArgumentsOfGroups, automatic_means_direct_where_there_is_a_direct_one) {
   for (const Kind kind :
        {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather, Kind::broadcast}) {
-    EXPECT_EQ(chosen_algorithm(kind, Algorithm::automatic), Algorithm::direct);
+    EXPECT_EQ(chosen_algorithm(kind, Algorithm::automatic, true), Algorithm::direct);
   }
-  EXPECT_EQ(chosen_algorithm(Kind::reduce, Algorithm::automatic), Algorithm::pairwise);
-  EXPECT_EQ(chosen_algorithm(Kind::all_to_all, Algorithm::automatic), Algorithm::pairwise);
-  EXPECT_EQ(chosen_algorithm(Kind::gather, Algorithm::automatic), Algorithm::coordinator);
-  EXPECT_EQ(chosen_algorithm(Kind::scatter, Algorithm::automatic), Algorithm::coordinator);
-  EXPECT_EQ(chosen_algorithm(Kind::all_reduce, Algorithm::ring), Algorithm::ring);
-  EXPECT_THROW(chosen_algorithm(Kind::all_reduce, Algorithm::native), UsageError);
+  EXPECT_EQ(chosen_algorithm(Kind::reduce, Algorithm::automatic, true), Algorithm::pairwise);
+  EXPECT_EQ(chosen_algorithm(Kind::all_to_all, Algorithm::automatic, true), Algorithm::pairwise);
+  EXPECT_EQ(chosen_algorithm(Kind::gather, Algorithm::automatic, true), Algorithm::coordinator);
+  EXPECT_EQ(chosen_algorithm(Kind::scatter, Algorithm::automatic, true), Algorithm::coordinator);
+  EXPECT_EQ(chosen_algorithm(Kind::all_reduce, Algorithm::ring, true), Algorithm::ring);
+  EXPECT_THROW(chosen_algorithm(Kind::all_reduce, Algorithm::native, true), UsageError);
 }
 
 TEST(ArgumentsOfGroups, hosts_are_named_for_every_rank) {

@@ -29,7 +29,8 @@ std::vector<std::string> settings_of(const std::string& library) {
 
 }  // namespace
 
-MpiJob::MpiJob(std::string library, int ranks) : library_(std::move(library)), ranks_(ranks) {}
+MpiJob::MpiJob(std::string library, int ranks, std::vector<std::string> environment)
+    : library_(std::move(library)), ranks_(ranks), environment_(std::move(environment)) {}
 
 bool MpiJob::is_rank() const { return std::getenv(kRankMark) != nullptr; }
 
@@ -50,6 +51,7 @@ MpiJob::Ended MpiJob::run() const {
                          "PATH=" + folder.string() + ":" + std::getenv("PATH"),
                          "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                          "OMPI_MCA_mpi_yield_when_idle=1"};
+  options.environment.insert(options.environment.end(), environment_.begin(), environment_.end());
   options.patience = std::chrono::seconds(120);
   const launch::Captured captured = launch::run_captured(options);
   return {captured.exit_code, captured.output + captured.error};

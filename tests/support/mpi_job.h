@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lockstep::test {
 
@@ -17,16 +18,18 @@ class MpiJob {
     std::string output;  // standard output and error of all ranks
   };
 
-  // `library`: openmpi or mpich. Throws where set-up has not brought it.
-  MpiJob(std::string library, int ranks);
+  // `library`: openmpi or mpich; `environment`: "NAME=value" for the ranks.
+  MpiJob(std::string library, int ranks, std::vector<std::string> environment = {});
 
   bool is_rank() const;
-  // From the test that is running. Ends the job after two minutes.
+  // From the test that is running. Ends the job after two minutes. Throws where set-up has not
+  // brought the library.
   Ended run() const;
 
  private:
   std::string library_;
   int ranks_;
+  std::vector<std::string> environment_;
 };
 
 // Prints a line in one piece: ranks share the output.

@@ -1,0 +1,80 @@
+// The world as mpirun starts it, under a real Open MPI and a real MPICH.
+#include "comm/plain_checks.h"
+#include "support/mpi_job.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <signal.h>
+#include <string>
+#include <tuple>
+#include <unistd.h>
+
+namespace lockstep {
+namespace {
+
+using test::MpiJob;
+
+// The MPI library, and what LOCKSTEP_TRANSPORT says.
+class MpiWorld : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  MpiJob job(int ranks) const {
+    const auto& [library, transport] = GetParam();
+    return {library, ranks, {std::string("LOCKSTEP_TRANSPORT=") + transport}};
+  }
+  bool over_network() const { return std::string(std::get<1>(GetParam())) == "mpi"; }
+};
+INSTANTIATE_TEST_SUITE_P(Libraries, MpiWorld,
+                         ::testing::Combine(::testing::Values("openmpi", "mpich"),
+                                            ::testing::Values("auto", "mpi")));
+
+TEST_P(MpiWorld, collectives_and_parts_of_the_world_give_the_trees_bits) {
+  const MpiJob mpi = job(3);
+  if (!mpi.is_rank()) {
+    const auto ended = mpi.run();
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    for (const char* line : {"rank 0 of 3", "rank 1 of 3", "rank 2 of 3"}) {
+      EXPECT_NE(ended.output.find(line), std::string::npos) << ended.output;
+    }
+    return;
+  }
+  Group world = Group::from_environment();
+  test::check_all<float>(world, 1001);
+  test::check_all<Bfloat16>(world, 300'000);
+  const std::int64_t before = world.traffic().sent;
+  test::check_all_reduce<float>(world, 3 * 64 * 100, {.op = ReduceOp::mean});
+  // Through staging memory a rank only writes what it has reduced; over the network both halves.
+  EXPECT_EQ(world.traffic().sent - before, (over_network() ? 4 : 2) * 64 * 100 * 4);
+  auto part = world.split(world.rank() % 2, 0);
+  test::check_all_reduce<double>(*part, 5000, {});
+  const bool has_host_memory = [&] {
+    try {
+      return world.allocate_host(100, "shared").bytes() == 100;
+    } catch (const UsageError&) {
+      return false;
+    }
+  }();
+  EXPECT_EQ(has_host_memory, !over_network());
+  world.barrier();
+  test::say("rank " + std::to_string(world.rank()) + " of " + std::to_string(world.size()));
+}
+
+TEST_P(MpiWorld, C35_when_a_rank_is_killed_the_job_ends_and_says_so) {
+  const MpiJob mpi = job(3);
+  if (mpi.is_rank()) {
+    Group world = Group::from_environment({.deadline = std::chrono::seconds(60)});
+    world.barrier();
+    if (world.rank() == 1) {
+      ::kill(::getpid(), SIGKILL);
+    }
+    world.barrier();
+    world.barrier();
+    FAIL() << "a barrier without rank 1";
+  }
+  const auto ended = mpi.run();
+  EXPECT_NE(ended.status, 0) << ended.output;
+  EXPECT_EQ(ended.output.find("a barrier without rank 1"), std::string::npos) << ended.output;
+}
+
+}  // namespace
+}  // namespace lockstep
