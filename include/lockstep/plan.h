@@ -39,6 +39,7 @@ struct Training {
   bool reproducible = false;        // needs powers of two for ranks and micro_batches
   bool accumulate_in_shard = true;  // zero2, zero3: as AccumulateIn::shard in parallel.h
   bool share_parameters = false;    // one copy on the host: as in parallel.h
+  bool over_network = false;        // ranks share no memory: blocks travel by pairwise and ring
   std::int64_t unit_blocks = 1;     // zero3: units in a row that travel as one
   double bucket_mb = 25;            // 1 MB = 1e6 bytes; 0: one collective per parameter
   int optimizer_vectors = 2;  // kept per parameter: AdamW 2, SGD 1 with momentum and 0 without
@@ -67,7 +68,8 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training);
 // bytes written into it). ddp: (P−1)/P·X each, X being the gradients in flat buckets. zero1:
 // (P−1)/P·X received for the gradients, and as much of the parameters sent once they are updated,
 // unless the host has one copy of them.
-// zero2 receives gradients for every micro-batch that accumulates in shards.
+// zero2 receives gradients for every micro-batch that accumulates in shards. Over a network sent and
+// received are the messages': (P−1)/P·X each for a reduction into shards, and as much for a gather.
 Traffic step_traffic(std::span<const Parameter> parameters, const Training& training, int rank,
                      const SmallCollectives& small = {});
 

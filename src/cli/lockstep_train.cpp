@@ -1,11 +1,11 @@
 // One rank of `lockstep train`, `lockstep generate` and `lockstep checkpoint export`: the program
 // that needs LibTorch. Started by `lockstep`, or by hand under any launcher that sets RANK and
 // WORLD_SIZE.
-#include "base/environment.h"
 #include "cli/export_options.h"
 #include "cli/generate_options.h"
 #include "cli/standard_output.h"
 #include "cli/train_options.h"
+#include "comm/from_environment.h"
 #include "launch/report.h"
 #include "lockstep/error.h"
 #include "lockstep/group.h"
@@ -33,14 +33,15 @@ namespace {
 using Words = std::span<const std::string>;
 
 int run_train(Words arguments) {
-  const int started = static_cast<int>(environment::integer("WORLD_SIZE").value_or(1));
+  const int started = comm::started_ranks();
   TrainRequest request = parse_train(arguments, started);
   if (print_if_asked(request.print)) {
     return 0;
   }
   if (request.options.ranks != started) {
-    throw UsageError("--ranks " + std::to_string(request.options.ranks) + ": WORLD_SIZE is " +
-                     std::to_string(started) + "; run lockstep train, or leave --ranks out");
+    throw UsageError(
+        "--ranks " + std::to_string(request.options.ranks) + ": " + std::to_string(started) +
+        " were started (WORLD_SIZE, or mpirun); run lockstep train, or leave --ranks out");
   }
   train::check(request.options);
   const std::chrono::duration<double> deadline(request.options.deadline_s);

@@ -37,6 +37,7 @@ int run_train(Words arguments) {
     launch.threads = 1;  // bits differ between numbers of threads
   }
   launch.deadline_s = static_cast<std::int64_t>(options.deadline_s);
+  launch.over_mpi = options.over_network();
   launch.output = launch::OutputMode::rank_zero_direct;
   return launch::launch(launch);
 }

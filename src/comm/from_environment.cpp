@@ -6,7 +6,6 @@
 #include "lockstep/error.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 namespace lockstep::comm {
@@ -23,11 +22,13 @@ std::int64_t required(const char* variable, const char* given) {
   return *value;
 }
 
-// Whether MPI's launcher started several ranks.
-bool started_by_mpi() {
-  constexpr std::array kSizes{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-  return std::ranges::any_of(
-      kSizes, [](const char* name) { return environment::integer(name).value_or(1) > 1; });
+// How many ranks MPI's launcher started; 1 where it did not.
+std::int64_t ranks_of_mpi() {
+  std::int64_t ranks = 1;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    ranks = std::max(ranks, environment::integer(name).value_or(1));
+  }
+  return ranks;
 }
 
 World::Mpi mpi_of_environment() {
@@ -35,7 +36,7 @@ World::Mpi mpi_of_environment() {
   if (transport != "auto" && transport != "shm" && transport != "mpi") {
     throw UsageError("LOCKSTEP_TRANSPORT: expected auto, shm or mpi, got '" + transport + "'");
   }
-  const bool started = started_by_mpi();
+  const bool started = ranks_of_mpi() > 1;
   if (transport == "mpi" && !started && environment::integer("WORLD_SIZE").value_or(1) > 1) {
     throw UsageError(
         "LOCKSTEP_TRANSPORT is mpi, but no mpirun started this process; use lockstep launch "
@@ -89,6 +90,11 @@ void take_deadline(GroupOptions& options) {
 
 }  // namespace
 
+int started_ranks() {
+  const std::int64_t by_mpi = ranks_of_mpi();
+  return static_cast<int>(by_mpi > 1 ? by_mpi : environment::integer("WORLD_SIZE").value_or(1));
+}
+
 World world_from_environment(GroupOptions options) {
   take_deadline(options);
   World world;
@@ -125,6 +131,10 @@ std::shared_ptr<Communicator> form_mpi_world(const World& world) {
       meet_over(*port, network.control_channel(), host_identity(), world.options.deadline);
   GroupOptions options = world.options;
   options.hosts = met.host_of;
+  if (met.hosts() > 1 && environment::text("LOCKSTEP_TRANSPORT").value_or("auto") == "shm") {
+    throw UsageError("LOCKSTEP_TRANSPORT is shm, but mpirun started ranks on " +
+                     std::to_string(met.hosts()) + " hosts; leave it out, or give mpi");
+  }
   if (world.mpi == World::Mpi::carries || met.hosts() > 1) {
     return form_network_group(network, port->rank(), options);
   }

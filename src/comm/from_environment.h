@@ -19,6 +19,10 @@ struct World {
   Mpi mpi = Mpi::none;
 };
 
+// How many ranks the environment says were started: by MPI's launcher, else by WORLD_SIZE; 1:
+// alone.
+int started_ranks();
+
 // Throws UsageError naming the variable that is missing, wrong, or of a launcher that is not
 // supported yet. LOCKSTEP_DEADLINE overrides options.deadline.
 World world_from_environment(GroupOptions options);

@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "launch/file_descriptor.h"
+#include "launch/mpirun.h"
 #include "lockstep/error.h"
 #include "machine/cores.h"
 
@@ -103,6 +104,38 @@ std::optional<std::string> threads_of_environment() {
 
 }  // namespace
 
+namespace {
+
+// What is decided for the ranks, whoever starts them.
+std::vector<std::string> settings_of(const Job& job) {
+  std::vector<std::string> settings{"OMP_NUM_THREADS=" + job.threads};
+  if (!job.deadline.empty()) {
+    settings.push_back("LOCKSTEP_DEADLINE=" + job.deadline);
+  }
+  if (!job.by_mpirun.empty()) {
+    settings.emplace_back("LOCKSTEP_TRANSPORT=mpi");
+  }
+  return settings;
+}
+
+std::string counted(const std::string& count, const std::string& noun) {
+  return count + " " + noun + (count == "1" ? "" : "s");
+}
+
+// mpirun is the one process of the job, on all its cores; it starts the ranks.
+void start_by_mpirun(Job& job) {
+  const Mpirun mpirun = find_mpirun();
+  job.by_mpirun = counted(std::to_string(job.ranks), "rank") + " by " + mpirun.program;
+  job.command = mpirun_command(
+      mpirun.program, mpirun.family,
+      {.ranks = job.ranks, .hosts = {}, .environment = settings_of(job), .command = job.command});
+  job.program = mpirun.program;
+  job.ranks = 1;
+  job.placement = place(machine::allowed_cores(), machine::cpu_quota(), 1);
+}
+
+}  // namespace
+
 Job make_job(const LaunchOptions& options) {
   if (options.command.empty()) {
     throw UsageError("no program to launch; name it after --");
@@ -121,11 +154,17 @@ Job make_job(const LaunchOptions& options) {
           : threads_of_environment().value_or(std::to_string(job.placement.threads_per_rank));
   job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
   job.output = options.output;
+  if (options.over_mpi) {
+    start_by_mpirun(job);
+  }
   return job;
 }
 
 std::vector<std::string> environment_of(const Job& job, int rank) {
-  std::vector<std::string> own;
+  std::vector<std::string> own = settings_of(job);
+  if (!job.by_mpirun.empty()) {
+    return environment::inherited_with(own);
+  }
   const auto set = [&own](const char* name, const std::string& value) {
     own.push_back(std::string(name) + "=" + value);
   };
@@ -137,10 +176,6 @@ std::vector<std::string> environment_of(const Job& job, int rank) {
   set("MASTER_PORT", std::to_string(job.port));
   set("LOCKSTEP_JOB", job.nonce);
   set("LOCKSTEP_CONTROL", job.control);
-  set("OMP_NUM_THREADS", job.threads);
-  if (!job.deadline.empty()) {
-    set("LOCKSTEP_DEADLINE", job.deadline);
-  }
   return environment::inherited_with(own);
 }
 
@@ -151,9 +186,9 @@ std::string describe(const Job& job) {
   }
   std::ranges::sort(cores);
   cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
-  const auto counted = [](const std::string& count, const std::string& noun) {
-    return count + " " + noun + (count == "1" ? "" : "s");
-  };
+  if (!job.by_mpirun.empty()) {
+    return job.by_mpirun + ", " + counted(job.threads, "thread") + " each (OMP_NUM_THREADS)";
+  }
   return counted(std::to_string(job.ranks), "rank") + " on " +
          counted(std::to_string(cores.size()), "core") + ", " + counted(job.threads, "thread") +
          " each (OMP_NUM_THREADS), address 127.0.0.1:" + std::to_string(job.port);

@@ -10,7 +10,7 @@
 namespace lockstep::launch {
 
 struct Job {
-  int ranks = 1;
+  int ranks = 1;                     // processes to start: with mpirun, itself alone
   std::string program;               // path of the executable
   std::vector<std::string> command;  // argv of every rank
   std::string nonce;                 // names the job's rendezvous; 32 hexadecimal digits
@@ -20,12 +20,14 @@ struct Job {
   std::string threads;   // OMP_NUM_THREADS of every rank
   std::string deadline;  // LOCKSTEP_DEADLINE; empty: as inherited
   OutputMode output = OutputMode::prefixed;
+  std::string by_mpirun;  // "2 ranks by mpirun" where MPI's launcher starts them; else empty
 };
 
 // Throws UsageError when the program can't be run, SystemError.
 Job make_job(const LaunchOptions& options);
 
-// The environment of a rank: this process's with the job's variables in place of its own.
+// The environment of a rank, or of the mpirun that starts the ranks and tells them who they are:
+// this process's with the job's variables in place of its own.
 std::vector<std::string> environment_of(const Job& job, int rank);
 
 // One line: ranks, cores, threads and where they come from, address.

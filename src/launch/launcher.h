@@ -20,6 +20,8 @@ struct LaunchOptions {
   std::optional<std::int64_t>
       deadline_s;  // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
   OutputMode output = OutputMode::prefixed;
+  // Ranks that share no memory: the mpirun in PATH starts them, and what it prints is passed on.
+  bool over_mpi = false;
 };
 
 // Runs the job and returns the exit code for the caller's process: 0 when every rank exited 0, 1

@@ -304,7 +304,14 @@ void add_communication(Fields& fields) {
   fields.push_back(only(
       "algorithm", "Of collectives (auto)", {"auto", "direct"},
       {"pairwise", "ring", "halving-doubling", "tree", "hierarchical", "coordinator", "native"}));
-  fields.push_back(only("transport", "Between ranks (auto)", {"auto", "shm"}, {"mpi"}));
+  fields.push_back(one_of<TransportName>(
+      "transport",
+      "Between ranks: shm, their host's memory; mpi, an installed Open MPI or MPICH (auto: shm)",
+      &Options::transport,
+      {{"auto", TransportName::automatic},
+       {"shm", TransportName::shm},
+       {"mpi", TransportName::mpi}},
+      {}));
   fields.push_back(switched(
       "reproducible", "Same bits on 1, 2, 4 and 8 ranks; one thread per rank unless --threads",
       &Options::reproducible));

@@ -45,6 +45,13 @@ void check_stage(const Options& options) {
     throw UsageError("--unit-blocks: --stage " + stage +
                      " has no units; use --stage zero3, or leave it out");
   }
+  if (options.over_network() && (options.stage == Stage::zero3 || options.share_parameters)) {
+    throw UsageError(
+        "--transport mpi: " +
+        (options.stage == Stage::zero3 ? "--stage zero3" : std::string("--share-parameters")) +
+        " keeps one copy of the parameters in the host's memory, and does not go "
+        "between hosts yet; use --stage zero2, or --transport shm");
+  }
   if (options.reshard && options.stage != Stage::zero3) {
     throw UsageError("--reshard: --stage " + stage +
                      " gathers no units; use --stage zero3, or leave it out");

@@ -11,6 +11,7 @@
 namespace lockstep::train {
 
 enum class PrecisionName : std::uint8_t { f32, bf16 };
+enum class TransportName : std::uint8_t { automatic, shm, mpi };
 enum class OptimizerName : std::uint8_t { adamw, sgd };
 
 struct Options {
@@ -42,7 +43,8 @@ struct Options {
   std::optional<std::int64_t> unit_blocks;  // of zero3; default 1
   double bucket_mb = 25.0;                  // 0 = one collective per parameter
   bool overlap = true;
-  bool recompute = false;  // blocks' activations, in backward
+  TransportName transport = TransportName::automatic;  // shm and automatic are one, on one host
+  bool recompute = false;                              // blocks' activations, in backward
   bool reproducible = false;
   std::optional<int> threads;  // compute threads of a rank; default: what the launcher shared out
   double deadline_s = 300.0;
@@ -63,6 +65,8 @@ struct Options {
   std::string report;         // empty: only run_directory/report.json
   std::string trace;          // empty: no trace
 
+  // Ranks share no memory, though they may be on one host.
+  bool over_network() const { return transport == TransportName::mpi && ranks > 1; }
   // k·P micro-batches, the leaves of the summation tree.
   std::int64_t leaves() const { return accumulate * ranks; }
   std::int64_t warmup_steps() const;

@@ -33,6 +33,7 @@ plan::Training planned_training(const Options& options) {
           .reproducible = options.reproducible,
           .accumulate_in_shard = options.accumulate_in_shard.value_or(true),
           .share_parameters = options.share_parameters,
+          .over_network = options.over_network(),
           .unit_blocks = options.unit_blocks.value_or(1),
           .bucket_mb = options.bucket_mb,
           .optimizer_vectors = optimizer_vectors(options)};

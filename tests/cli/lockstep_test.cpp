@@ -149,7 +149,8 @@ std::vector<BadLine> not_built() {
       {train({"--stage", "async"}), "--stage async",
        "not built yet; use single or ddp or zero1 or zero2 or zero3"},
       {train({"--reshard", "host"}), "--reshard host", "not built yet; use always or never"},
-      {train({"--transport", "mpi"}), "--transport mpi", "not built yet; use auto or shm"},
+      {train({"--ranks", "2", "--transport", "mpi", "--stage", "zero3"}), "--transport mpi",
+       "use --stage zero2"},
       {train({"--algorithm", "ring"}), "--algorithm ring", "not built yet; use auto or direct"},
   };
   for (const char* const name : {"--hosts", "--prefetch", "--shard-size", "--max-staleness",

@@ -96,13 +96,27 @@ TEST_F(FromEnvironment, P61_what_is_incomplete_or_impossible_is_an_exception_nam
   EXPECT_NE(refusal({{"LOCKSTEP_DEADLINE", "0"}}).find("LOCKSTEP_DEADLINE"), std::string::npos);
 }
 
-TEST_F(FromEnvironment, other_launchers_and_several_hosts_are_refused_by_name) {
+TEST_F(FromEnvironment, where_mpi_started_several_ranks_it_says_who_they_are) {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const std::string text = refusal({{variable, "2"}});
-    EXPECT_EQ(text.rfind(variable, 0), 0u) << text;
-    EXPECT_NE(text.find("lockstep launch"), std::string::npos) << text;
-    EXPECT_EQ(refusal({{variable, "1"}}), "accepted");
+    set({{variable, "3"}});
+    EXPECT_EQ(world_from_environment({}).mpi, World::Mpi::introduces) << variable;
+    EXPECT_EQ(started_ranks(), 3);
+    set({{variable, "3"}, {"LOCKSTEP_TRANSPORT", "mpi"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}});
+    EXPECT_EQ(world_from_environment({}).mpi, World::Mpi::carries) << variable;
+    EXPECT_EQ(started_ranks(), 3);
+    set({{variable, "1"}, {"LOCKSTEP_TRANSPORT", "mpi"}});
+    EXPECT_EQ(world_from_environment({}).mpi, World::Mpi::none) << variable;
+    EXPECT_EQ(started_ranks(), 1);
   }
+}
+
+TEST_F(FromEnvironment, what_no_mpirun_started_is_refused_mpi_and_several_hosts) {
+  const Variables two{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCKSTEP_JOB", "x"}};
+  Variables over_mpi = two;
+  over_mpi["LOCKSTEP_TRANSPORT"] = "mpi";
+  EXPECT_NE(refusal(over_mpi).find("no mpirun started"), std::string::npos);
+  EXPECT_EQ(refusal({{"LOCKSTEP_TRANSPORT", "tcp"}}),
+            "LOCKSTEP_TRANSPORT: expected auto, shm or mpi, got 'tcp'");
   const std::string hosts = refusal(
       {{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "2"}, {"LOCKSTEP_JOB", "x"}});
   EXPECT_NE(hosts.find("LOCAL_WORLD_SIZE is 2 and WORLD_SIZE 4"), std::string::npos) << hosts;

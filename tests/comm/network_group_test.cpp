@@ -1,8 +1,6 @@
 // Groups whose ranks share no memory: the same operations, the same bits, the same failures.
-#include "comm/formation.h"
-#include "comm/network.h"
+#include "comm/networks.h"
 #include "comm/plain_checks.h"
-#include "comm/thread_port.h"
 #include "comm/worlds.h"
 
 #include <gtest/gtest.h>
@@ -13,24 +11,10 @@ namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
-using test::on_ranks;
+using test::groups_on_a_network;
+using test::on_network;
 using test::run_ranks;
 using test::threw;
-
-std::vector<Group> groups_on_a_network(int ranks, const GroupOptions& options) {
-  std::vector<Group> groups;
-  const auto ports = comm::ports_of_threads(ranks);
-  for (int r = 0; r < ranks; ++r) {
-    groups.emplace_back(
-        comm::form_network_group(comm::Network(ports[static_cast<std::size_t>(r)]), r, options));
-  }
-  return groups;
-}
-
-void on_network(int ranks, const std::function<void(Group&)>& body) {
-  auto groups = groups_on_a_network(ranks, {.deadline = std::chrono::seconds(60)});
-  on_ranks(groups, body);
-}
 
 class NetworkGroup : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, NetworkGroup, ::testing::Values(1, 2, 3, 4, 7));
