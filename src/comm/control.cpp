@@ -2,6 +2,7 @@
 
 #include "base/range.h"
 #include "comm/futex.h"
+#include "comm/world_table.h"
 #include "lockstep/error.h"
 
 #include <sys/random.h>
@@ -32,7 +33,8 @@ std::int64_t now_ns() {
 }
 
 std::int64_t Control::bytes(int ranks) {
-  const std::int64_t words = sizeof(Header) + ranks * (sizeof(Board) + sizeof(Ring));
+  const std::int64_t words =
+      sizeof(Header) + ranks * (sizeof(Board) + sizeof(Ring)) + WorldTable::bytes(ranks);
   return round_up(words, page_bytes()) + ranks * (kSlots * kSlotBytes + kStages * kStageBytes);
 }
 
@@ -56,6 +58,7 @@ Control::Control(std::shared_ptr<Segment> segment, int rank, int ranks)
   }
   boards_ = reinterpret_cast<Board*>(base + sizeof(Header));
   rings_ = reinterpret_cast<Ring*>(boards_ + ranks);
+  table_ = reinterpret_cast<std::byte*>(rings_ + ranks);
   slots_ = base + bytes(ranks) - ranks * (kSlots * kSlotBytes + kStages * kStageBytes);
   stages_ = slots_ + ranks * kSlots * kSlotBytes;
   note_processors();
@@ -65,10 +68,6 @@ Control::Control(std::shared_ptr<Segment> segment, int rank, int ranks)
 
 std::int64_t Control::last_seen_ns(int rank) const {
   return boards_[rank].last_seen_ns.load(std::memory_order_relaxed);
-}
-
-std::uint64_t Control::finished(int rank) const {
-  return boards_[rank].finished.load(std::memory_order_relaxed);
 }
 
 bool Control::left(int rank) const {
@@ -90,11 +89,9 @@ void Control::publish_stepped(std::uint64_t steps) {
   announce();
 }
 
-void Control::note_finished(std::uint64_t sequence) {
-  boards_[rank_].finished.store(sequence, std::memory_order_relaxed);
+void Control::beat(std::int64_t at_ns) {
+  boards_[rank_].last_seen_ns.store(at_ns, std::memory_order_relaxed);
 }
-
-void Control::beat() { boards_[rank_].last_seen_ns.store(now_ns(), std::memory_order_relaxed); }
 
 void Control::leave() noexcept {
   boards_[rank_].state.store(State::left, std::memory_order_seq_cst);

@@ -54,16 +54,13 @@ class Control {
     return boards_[rank].stepped.load(std::memory_order_acquire);
   }
   std::int64_t last_seen_ns(int rank) const;
-  // The operation that a rank last came out of with its result, 0 at first.
-  std::uint64_t finished(int rank) const;
   bool left(int rank) const;
   const Fingerprint& posted(int rank, std::uint64_t sequence) const;
 
   void post(const Fingerprint& fingerprint);  // and publishes issued = its sequence
   void publish_stepped(std::uint64_t steps);
-  void note_finished(std::uint64_t sequence);
-  void beat();            // a sign of life
-  void leave() noexcept;  // this rank's handle is gone
+  void beat(std::int64_t at_ns = now_ns());  // a sign of life
+  void leave() noexcept;                     // this rank's handle is gone
 
   // Distinct processors that the ranks of the group may run on.
   int cores() const;
@@ -73,6 +70,8 @@ class Control {
   // Keeps the first failure of the group and wakes everybody.
   void fail(const Failure& failure);
 
+  // WorldTable::bytes(ranks()) for the group that is a world.
+  std::byte* table() const { return table_; }
   // Memory of `rank` for small messages and for chunks in flight.
   std::byte* slot(int index, int rank) const;
   // The set of slots for this rank's next small message; alternates.
@@ -101,7 +100,6 @@ class Control {
     std::atomic<std::uint64_t> issued;
     std::atomic<std::uint64_t> stepped;
     alignas(64) std::atomic<std::int64_t> last_seen_ns;
-    std::atomic<std::uint64_t> finished;
     std::atomic<State> state;
     std::array<std::atomic<std::uint64_t>, 16> processors;
   };
@@ -116,6 +114,7 @@ class Control {
   Header* header_;
   Board* boards_;
   Ring* rings_;
+  std::byte* table_;
   std::byte* slots_;
   std::byte* stages_;
   int next_slots_ = 0;

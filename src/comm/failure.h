@@ -37,7 +37,7 @@ class FailureRecord {
   std::atomic<std::uint32_t> state_;
   std::uint32_t kind_;
   std::int32_t rank_;
-  char text_[1500];
+  char text_[8000];  // a line per rank takes its room
 };
 
 }  // namespace lockstep::comm

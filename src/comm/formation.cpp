@@ -119,7 +119,12 @@ std::shared_ptr<Communicator> form_group(const Formation& formation) {
   exchange.initialise = [&](Segment& segment) { Control::initialise(segment, formation.size); };
   exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
     group = std::make_shared<Communicator>(
-        Communicator::Membership{segment, formation.meeting, formation.rank, formation.size},
+        Communicator::Membership{.segment = segment,
+                                 .meeting = formation.meeting,
+                                 .rank = formation.rank,
+                                 .size = formation.size,
+                                 .journal = formation.journal,
+                                 .world_ranks = formation.world_ranks},
         formation.options);
   };
   formation.meeting->hold(exchange);
@@ -135,7 +140,8 @@ std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
   std::vector<std::shared_ptr<Communicator>> groups;
   for (int r = 0; r < size; ++r) {
     groups.push_back(std::make_shared<Communicator>(
-        Communicator::Membership{segment, meeting, r, size}, options));
+        Communicator::Membership{.segment = segment, .meeting = meeting, .rank = r, .size = size},
+        options));
   }
   return groups;
 }
@@ -189,6 +195,10 @@ std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {
   std::vector<int> ranks;
   std::ranges::transform(members, std::back_inserter(ranks), &Member::rank);
   formation.check = [&] { group.require_alive(ranks); };
+  formation.journal = group.journal();
+  for (const int rank : ranks) {
+    formation.world_ranks.push_back(group.world_ranks()[static_cast<std::size_t>(rank)]);
+  }
   return within_group(group, [&] { return form_group(formation); });
 }
 

@@ -5,6 +5,7 @@
 #include "comm/host_memory.h"
 #include "comm/shared_memory.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ struct Formation {
   int size = 1;
   GroupOptions options;
   std::function<void()> check = [] {};  // as Exchange::check
+  // As Communicator::Membership has them.
+  std::shared_ptr<Journal> journal = nullptr;
+  std::vector<int> world_ranks = {};
 };
 
 // Collective over the members: the control segment, and each member's place in it.

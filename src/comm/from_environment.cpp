@@ -75,6 +75,7 @@ World world_from_environment(GroupOptions options) {
   take_deadline(options);
   World world;
   world.options = std::move(options);
+  world.flight = environment::text("LOCKSTEP_FLIGHT").value_or("");
   const auto rank = environment::integer("RANK");
   if (!rank && !environment::integer("WORLD_SIZE")) {
     refuse_mpi();
@@ -105,7 +106,11 @@ std::shared_ptr<Communicator> form_world(const World& world) {
   formation.rank = world.rank;
   formation.size = world.size;
   formation.options = world.options;
-  return form_group(formation);
+  auto communicator = form_group(formation);
+  if (!world.flight.empty()) {
+    communicator->journal()->record_to(world.flight);
+  }
+  return communicator;
 }
 
 }  // namespace lockstep::comm

@@ -13,10 +13,12 @@ struct World {
   int size = 1;
   std::string job;  // nonce of the rendezvous; empty: alone
   GroupOptions options;
+  std::string flight = {};  // folder of the flight recorder's files; empty: none
 };
 
 // Throws UsageError naming the variable that is missing, wrong, or of a launcher that is not
-// supported yet. LOCKSTEP_DEADLINE overrides options.deadline.
+// supported yet. LOCKSTEP_DEADLINE overrides options.deadline, LOCKSTEP_FLIGHT says where to
+// record.
 World world_from_environment(GroupOptions options);
 
 // Collective over the world.

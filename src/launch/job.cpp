@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
@@ -120,6 +121,7 @@ Job make_job(const LaunchOptions& options) {
           ? std::to_string(*options.threads)
           : threads_of_environment().value_or(std::to_string(job.placement.threads_per_rank));
   job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
+  job.flight = options.flight.empty() ? "" : std::filesystem::absolute(options.flight).string();
   job.output = options.output;
   return job;
 }
@@ -140,6 +142,9 @@ std::vector<std::string> environment_of(const Job& job, int rank) {
   set("OMP_NUM_THREADS", job.threads);
   if (!job.deadline.empty()) {
     set("LOCKSTEP_DEADLINE", job.deadline);
+  }
+  if (!job.flight.empty()) {
+    set("LOCKSTEP_FLIGHT", job.flight);
   }
   return environment::inherited_with(own);
 }
