@@ -1,6 +1,7 @@
 // What Lockstep throws. Two kinds of failure:
 //   Error            the world or the caller: a dead rank, ranks that disagree, a bad argument.
-//                    Its text is one line: what, where, expected, got, the change that helps.
+//                    Its text is one line: what, where, expected, got, the change that helps;
+//                    PeerLost and TimedOut add an indented line per rank: where it is.
 //   InvariantBroken  a bug in Lockstep (base/invariant.h); both operands are in the text.
 // The library never prints and never exits; it throws, and the programs decide.
 #pragma once

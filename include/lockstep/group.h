@@ -14,7 +14,9 @@
 // result is rounded to the element type once.
 //
 // Failure: a GroupError (error.h) from any call or wait(). The group is then poisoned: later calls
-// throw GroupPoisoned with the first cause. Every wait ends within the deadline.
+// throw GroupPoisoned with the first cause. Every wait ends within the deadline of its peers' last
+// sign of life. PeerLost and TimedOut end with a line per rank of the world: what it does, since
+// when, and the operations it entered and left last.
 #pragma once
 
 #include "lockstep/algorithm.h"
@@ -181,7 +183,9 @@ class Work {
 
 struct GroupOptions {
   // How long a peer may give no sign of life before TimedOut, counted from its last sign or from
-  // the start of the wait, whichever is later; bounds rendezvous and sub-groups too.
+  // the start of the wait, whichever is later; bounds rendezvous and sub-groups too. A process that
+  // computes outside of the group gives signs by the processor time it uses; one that is stopped,
+  // sleeps, or waits in another group gives none.
   std::chrono::milliseconds deadline = std::chrono::seconds(300);
   // What errors call the group.
   std::string name = "world";
@@ -268,6 +272,17 @@ class Group {
 
   // Advances all outstanding works that can go on, without waiting.
   void progress();
+
+  // Keeps this rank's last 1,000 operations, of this group and of all that share a world with it by
+  // split() and duplicate(), in `folder`/rank-R.flight from now on, R being the rank in the world.
+  // The file is mapped and thus current whatever ends the process; `lockstep doctor --flight
+  // folder` reads it. Not collective. LOCKSTEP_FLIGHT does the same from the start. Throws
+  // SystemError when the file can't be made, UsageError when another folder is being recorded to.
+  void record_flight(const std::string& folder);
+  // Where this rank records; empty: nowhere.
+  std::string flight_folder() const;
+  // Says which training step the operations from now on belong to, for errors and the recorder.
+  void mark_step(std::int64_t step);
 
  private:
   std::shared_ptr<comm::Communicator> communicator_;

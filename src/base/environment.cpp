@@ -23,6 +23,8 @@ constexpr std::array kTable{
     Variable{"LOCKSTEP_CONTROL", "launcher", "socket on which ranks report failures"},
     Variable{"LOCKSTEP_DEADLINE", "launcher, user",
              "seconds without a sign of life before TimedOut"},
+    Variable{"LOCKSTEP_FLIGHT", "launcher, user",
+             "folder where ranks keep their last 1,000 operations (lockstep doctor --flight)"},
     Variable{"OMP_NUM_THREADS", "user, launcher", "compute threads of a rank"},
     Variable{"LOCKSTEP_CACHE", "user", "folder of caches (default $XDG_CACHE_HOME/lockstep)"},
     Variable{"XDG_CACHE_HOME", "user", "base of the default cache folder"},

@@ -1,26 +1,32 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/finding.h"
+#include "cli/flight_checks.h"
 #include "cli/host_checks.h"
 #include "cli/program_checks.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 namespace lockstep::cli {
 namespace {
 
 Command doctor_syntax() {
-  return {.name = "lockstep doctor",
-          .purpose =
-              "Says what this machine can do and what would slow or stop a run, for a bug report "
-              "too.\n"
-              "Takes about five seconds: it moves bytes between two ranks and trains one step.\n"
-              "Exit code 0: nothing failed (there may be warnings), 1: something did.",
-          .flags = {{"--json", "", "Print one JSON object"}},
-          .not_built = {{"--flight", "a failing job's first lines say which rank diverged"}},
-          .rest = Rest::none};
+  return {
+      .name = "lockstep doctor",
+      .purpose =
+          "Says what this machine can do and what would slow or stop a run, for a bug report "
+          "too.\n"
+          "Takes about five seconds: it moves bytes between two ranks and trains one step.\n"
+          "Exit code 0: nothing failed (there may be warnings), 1: something did.",
+      .flags = {{"--json", "", "Print one JSON object"},
+                {"--flight", "DIR",
+                 "Instead: which rank of a job diverged, died or hangs, from the files that its "
+                 "flight recorders keep in DIR (RUN/flight of a train run)"}},
+      .rest = Rest::none};
 }
 
 }  // namespace
@@ -31,9 +37,11 @@ int run_doctor(Words arguments) {
     std::fputs(line.print.c_str(), stdout);
     return 0;
   }
-  std::vector<Finding> findings = check_host(this_host());
-  for (Finding& finding : check_programs()) {
-    findings.push_back(std::move(finding));
+  const auto flight = line.value_of("--flight");
+  std::vector<Finding> findings =
+      flight ? check_flights(flights_of(*flight)) : check_host(this_host());
+  if (!flight) {
+    std::ranges::move(check_programs(), std::back_inserter(findings));
   }
   const bool json = line.value_of("--json").has_value();
   std::fputs(

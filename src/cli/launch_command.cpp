@@ -9,22 +9,25 @@ namespace lockstep::cli {
 namespace {
 
 Command launch_syntax() {
-  return {.name = "lockstep launch",
-          .purpose =
-              "Starts N ranks of a program on this host and ends them together.\n"
-              "  lockstep launch -n 4 -- ./program its arguments\n"
-              "Ranks find RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
-              "MASTER_PORT\nin their environment, and read /dev/null. Lines are printed "
-              "behind [rank].",
-          .flags = {{"-n,--ranks", "N", "Ranks to start (1)"},
-                    {"--threads", "N",
-                     "Compute threads of a rank (OMP_NUM_THREADS, else cores / ranks)"},
-                    {"--deadline", "S",
-                     "Seconds without a sign of life before a rank counts as lost (300)"}},
-          .not_built = {{"--max-restarts", "start the job again by hand"},
-                        {"--min-ranks", "give -n alone"},
-                        {"--hosts", "all ranks run on this host"}},
-          .rest = Rest::program};
+  return {
+      .name = "lockstep launch",
+      .purpose =
+          "Starts N ranks of a program on this host and ends them together.\n"
+          "  lockstep launch -n 4 -- ./program its arguments\n"
+          "Ranks find RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
+          "MASTER_PORT\nin their environment, and read /dev/null. Lines are printed "
+          "behind [rank].",
+      .flags = {{"-n,--ranks", "N", "Ranks to start (1)"},
+                {"--threads", "N",
+                 "Compute threads of a rank (OMP_NUM_THREADS, else cores / ranks)"},
+                {"--deadline", "S",
+                 "Seconds without a sign of life before a rank counts as lost (300)"},
+                {"--flight", "DIR",
+                 "Keep each rank's last 1,000 operations in DIR, for lockstep doctor --flight"}},
+      .not_built = {{"--max-restarts", "start the job again by hand"},
+                    {"--min-ranks", "give -n alone"},
+                    {"--hosts", "all ranks run on this host"}},
+      .rest = Rest::program};
 }
 
 }  // namespace
@@ -42,6 +45,7 @@ int run_launch(Words arguments) {
     options.threads = static_cast<int>(*threads);
   }
   options.deadline_s = seconds_value(line, "--deadline");
+  options.flight = line.value_of("--flight").value_or("");
   options.command = line.rest;
   return launch::launch(options);
 }

@@ -43,11 +43,26 @@ class Sleeper {
   std::uint32_t ticket_;
 };
 
+// Says in the journal that this rank waits, while it lives.
+class Waiting {
+ public:
+  Waiting(Journal& journal, const Needs& needs) : journal_(journal) {
+    journal_.wait_for(*needs.operation, needs.since_ns);
+  }
+  ~Waiting() { journal_.stop_waiting(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Journal& journal_;
+};
+
 }  // namespace
 
 Communicator::Communicator(const Membership& membership, const GroupOptions& options)
     : control_(membership.segment, membership.rank, membership.size),
       presence_(presence_of(membership)),
+      journal_(journal_of(membership)),
       meeting_(membership.meeting),
       port_(membership.port),
       network_(membership.network),
@@ -59,14 +74,30 @@ Communicator::Communicator(const Membership& membership, const GroupOptions& opt
       options_(options),
       ranks_per_host_(uniform_hosts(options.hosts, membership.size)),
       agreement_(control_, options.name),
-      watch_(control_, presence_ ? &*presence_ : nullptr, options.deadline, options.name),
+      watch_({.control = control_,
+              .presence = presence_.get(),
+              .journal = *journal_,
+              .world_ranks = membership.world_ranks,
+              .deadline = options.deadline,
+              .group_name = options.name}),
       process_(::getpid()) {}
 
-std::optional<Presence> Communicator::presence_of(const Membership& membership) {
-  if (!membership.meeting->members_are_processes()) {
-    return std::nullopt;
+std::shared_ptr<const Presence> Communicator::presence_of(const Membership& membership) {
+  return membership.meeting->members_are_processes()
+             ? std::make_shared<const Presence>(membership.segment, membership.rank)
+             : nullptr;
+}
+
+std::shared_ptr<Journal> Communicator::journal_of(const Membership& membership) const {
+  if (membership.journal != nullptr) {
+    return membership.journal;
   }
-  return std::optional<Presence>(std::in_place, membership.segment, membership.rank);
+  return std::make_shared<Journal>(
+      Journal::World{.segment = membership.segment,
+                     .table = WorldTable(control_.table(), membership.size),
+                     .presence = presence_,
+                     .id = control_.group_id(),
+                     .rank = membership.rank});
 }
 
 std::unique_ptr<Transport> Communicator::transport_of(const Membership& membership,
@@ -94,22 +125,28 @@ void Communicator::tell_failure() noexcept {
 
 void Communicator::require_healthy() {
   if (state_ == State::poisoned) {
-    throw GroupPoisoned("group '" + options_.name + "' failed earlier: " + control_.failure().text);
+    const std::string text = control_.failure().text;
+    throw GroupPoisoned("group '" + options_.name +
+                        "' failed earlier: " + text.substr(0, text.find('\n')));
   }
   if (state_ == State::left) {
     throw GroupPoisoned("group '" + options_.name + "': its handle was destroyed before this call");
   }
   if (control_.failed()) {
-    state_ = State::poisoned;
-    tell_failure();
+    become_poisoned(control_.failure().text);
     raise(control_.failure());
   }
 }
 
+void Communicator::become_poisoned(const std::string& text) {
+  state_ = State::poisoned;
+  journal_->fail(text);
+  tell_failure();
+}
+
 void Communicator::fail(const Failure& failure) {
   control_.fail(failure);
-  state_ = State::poisoned;
-  tell_failure();
+  become_poisoned(control_.failure().text);
   raise(control_.failure());
 }
 
@@ -132,8 +169,7 @@ auto Communicator::guarded(Function function) {
     control_.fail(
         {Failure::Kind::poisoned, -1,
          "group '" + options_.name + "', rank " + std::to_string(rank()) + ": " + error.what()});
-    state_ = State::poisoned;
-    tell_failure();
+    become_poisoned(control_.failure().text);
     throw;
   }
 }
@@ -151,10 +187,22 @@ Work Communicator::issue(const std::shared_ptr<Operation>& operation) {
   traffic_.collectives += moves_payload(operation->fingerprint_.kind) ? 1 : 0;
   ++unawaited_;
   unexecuted_.push_back(operation);
+  note_entry(*operation);
   control_.post(operation->fingerprint_);
   Work work(operation);
   guarded([&] { advance(); });
   return work;
+}
+
+void Communicator::note_entry(Operation& operation) {
+  FlightRecord& record = operation.record_;
+  record = record_of(operation.fingerprint_);
+  record.group = control_.group_id();
+  record.group_rank = rank();
+  record.group_size = size();
+  set_text(record.group_name, options_.name);
+  record.steps = static_cast<std::uint32_t>(operation.steps());
+  journal_->enter(record);
 }
 
 // Bounds the fingerprints in flight (Control::kWindow).
@@ -162,7 +210,7 @@ void Communicator::make_room() {
   if (issued_ < agreement_.verified() + Control::kWindow) {
     return;
   }
-  const Needs needs{agreement_.verified() + 1, 0, now_ns(), &unexecuted_.front()->fingerprint_};
+  const Needs needs{agreement_.verified() + 1, 0, now_ns(), &unexecuted_.front()->record_};
   wait_until(
       [&] {
         advance();
@@ -208,8 +256,9 @@ void Communicator::conclude(Operation& operation) {
   LOCKSTEP_INVARIANT(operation.state_ == Operation::State::executed, ==, true);
   operation.state_ = Operation::State::awaited;
   --unawaited_;
-  control_.note_finished(operation.fingerprint_.sequence);
-  control_.beat();
+  const std::int64_t now = now_ns();
+  journal_->leave(operation.record_, now);
+  control_.beat(now);
 }
 
 void Communicator::drop(const Operation& operation) noexcept {
@@ -278,6 +327,7 @@ void Communicator::advance() {
   try {
     while (!unexecuted_.empty() && run_steps(*unexecuted_.front())) {
       unexecuted_.front()->state_ = Operation::State::executed;
+      journal_->note_finish(unexecuted_.front()->record_);
       unexecuted_.pop_front();
     }
   } catch (...) {
@@ -295,6 +345,9 @@ bool Communicator::run_steps(Operation& operation) {
     if (!passes(operation.gate(operation.next_step_), operation)) {
       return false;
     }
+    if (operation.next_step_ == 0) {
+      journal_->note_start(operation.record_);
+    }
     Traffic control_bytes;
     if (!operation.run(operation.next_step_,
                        moves_payload(operation.fingerprint_.kind) ? traffic_ : control_bytes)) {
@@ -302,6 +355,8 @@ bool Communicator::run_steps(Operation& operation) {
     }
     ++operation.next_step_;
     control_.publish_stepped(++stepped_);
+    ++operation.record_.steps_run;
+    journal_->note_steps(operation.record_);
   }
   return agreement_.entered(operation.fingerprint_.sequence);
 }
@@ -332,7 +387,7 @@ Needs Communicator::needs_of(Operation& operation) const {
     operation.waiting_since_ns_ = now_ns();
   }
   return {operation.fingerprint_.sequence, end_of(operation), operation.waiting_since_ns_,
-          &operation.fingerprint_};
+          &operation.record_};
 }
 
 template <class Ready>
@@ -382,6 +437,7 @@ void Communicator::wait_until(Ready ready, const Needs& needs) {
   if (spin(ready)) {
     return;
   }
+  const Waiting waiting(*journal_, needs);
   while (true) {
     Sleeper sleeper(control_);
     if (ready()) {
@@ -399,7 +455,8 @@ void Communicator::look_around(const Needs& needs) {
     return;
   }
   looked_ns_ = now;
-  control_.beat();
+  control_.beat(now);
+  journal_->beat(now);
   for (const auto& operation : unexecuted_) {
     agreement_.compare_with_present(operation->fingerprint_.sequence);
   }

@@ -7,6 +7,7 @@
 
 #include "comm/agreement.h"
 #include "comm/control.h"
+#include "comm/journal.h"
 #include "comm/meeting.h"
 #include "comm/mirrored_control.h"
 #include "comm/network.h"
@@ -36,6 +37,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     // Of ranks that share no memory; the segment is then this rank's own. Null: they share it.
     std::shared_ptr<const Network> network = {};
     std::shared_ptr<Port> port = {};  // that brought the ranks together; open while the group lives
+    // Of the world that the group was split from, with the members' ranks in it; null: it is one.
+    std::shared_ptr<Journal> journal = nullptr;
+    std::vector<int> world_ranks = {};
   };
   Communicator(const Membership& membership, const GroupOptions& options);
 
@@ -55,6 +59,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::uint64_t group_id() const { return control_.group_id(); }
   Meeting& meeting() { return *meeting_; }
   const std::shared_ptr<Meeting>& shared_meeting() const { return meeting_; }
+  const std::shared_ptr<Journal>& journal() const { return journal_; }
+  const std::vector<int>& world_ranks() const { return watch_.world_ranks(); }
 
   // Takes the next place in the group's order, and runs what can run.
   Work issue(const std::shared_ptr<Operation>& operation);
@@ -81,13 +87,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   enum class State : std::uint8_t { open, advancing, poisoned, left };
 
-  static std::optional<Presence> presence_of(const Membership& membership);
+  static std::shared_ptr<const Presence> presence_of(const Membership& membership);
+  std::shared_ptr<Journal> journal_of(const Membership& membership) const;
   static std::unique_ptr<Transport> transport_of(const Membership& membership, Control& control);
   void enter();
   // Runs `function`; whatever it throws poisons the group, here and for the peers.
   template <class Function>
   auto guarded(Function function);
-  void poison(const std::string& what);
+  void become_poisoned(const std::string& text);
+  void note_entry(Operation& operation);
   void make_room();
   void advance();
   bool run_steps(Operation& operation);
@@ -111,7 +119,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void look_around(const Needs& needs);
 
   Control control_;
-  std::optional<Presence> presence_;
+  std::shared_ptr<const Presence> presence_;  // null where ranks are threads
+  std::shared_ptr<Journal> journal_;
   std::shared_ptr<Meeting> meeting_;
   std::shared_ptr<Port> port_;  // ends last
   std::shared_ptr<const Network> network_;

@@ -2,6 +2,7 @@
 
 #include "base/range.h"
 #include "comm/futex.h"
+#include "comm/world_table.h"
 #include "lockstep/error.h"
 
 #include <sys/random.h>
@@ -37,7 +38,8 @@ std::int64_t now_ns() {
 }
 
 std::int64_t Control::bytes(int ranks) {
-  const std::int64_t words = sizeof(Header) + ranks * (sizeof(Board) + sizeof(Ring));
+  const std::int64_t words =
+      sizeof(Header) + ranks * (sizeof(Board) + sizeof(Ring)) + WorldTable::bytes(ranks);
   return round_up(words, page_bytes()) + message_bytes(ranks) +
          kLanes * ranks * std::int64_t{ranks} * static_cast<std::int64_t>(sizeof(Line));
 }
@@ -62,6 +64,7 @@ Control::Control(std::shared_ptr<Segment> segment, int rank, int ranks)
   }
   boards_ = reinterpret_cast<Board*>(base + sizeof(Header));
   rings_ = reinterpret_cast<Ring*>(boards_ + ranks);
+  table_ = reinterpret_cast<std::byte*>(rings_ + ranks);
   lines_ = reinterpret_cast<Line*>(base + bytes(ranks)) - kLanes * std::int64_t{ranks} * ranks;
   slots_ = reinterpret_cast<std::byte*>(lines_) - message_bytes(ranks);
   stages_ = slots_ + ranks * kSlots * kSlotBytes;
@@ -72,10 +75,6 @@ Control::Control(std::shared_ptr<Segment> segment, int rank, int ranks)
 
 std::int64_t Control::last_seen_ns(int rank) const {
   return boards_[rank].last_seen_ns.load(std::memory_order_relaxed);
-}
-
-std::uint64_t Control::finished(int rank) const {
-  return boards_[rank].finished.load(std::memory_order_relaxed);
 }
 
 bool Control::left(int rank) const {
@@ -97,27 +96,22 @@ void Control::publish_stepped(std::uint64_t steps) {
   announce();
 }
 
-void Control::note_finished(std::uint64_t sequence) {
-  boards_[rank_].finished.store(sequence, std::memory_order_relaxed);
+void Control::beat(std::int64_t at_ns) {
+  boards_[rank_].last_seen_ns.store(at_ns, std::memory_order_relaxed);
 }
-
-void Control::beat() { boards_[rank_].last_seen_ns.store(now_ns(), std::memory_order_relaxed); }
 
 void Control::leave() noexcept {
   boards_[rank_].state.store(State::left, std::memory_order_seq_cst);
   announce();
 }
 
-Control::Words Control::words(int rank) const {
-  return {issued(rank), stepped(rank), finished(rank), left(rank)};
-}
+Control::Words Control::words(int rank) const { return {issued(rank), stepped(rank), left(rank)}; }
 
 void Control::mirror(int rank, const Words& words, std::span<const Fingerprint> fingerprints) {
   for (const Fingerprint& fingerprint : fingerprints) {
     rings_[rank][fingerprint.sequence % kRing] = fingerprint;
   }
   Board& board = boards_[rank];
-  board.finished.store(words.finished, std::memory_order_relaxed);
   board.last_seen_ns.store(now_ns(), std::memory_order_relaxed);
   board.stepped.store(words.stepped, std::memory_order_release);
   board.issued.store(words.issued, std::memory_order_release);

@@ -59,22 +59,18 @@ class Control {
     return boards_[rank].stepped.load(std::memory_order_acquire);
   }
   std::int64_t last_seen_ns(int rank) const;
-  // The operation that a rank last came out of with its result, 0 at first.
-  std::uint64_t finished(int rank) const;
   bool left(int rank) const;
   const Fingerprint& posted(int rank, std::uint64_t sequence) const;
 
   void post(const Fingerprint& fingerprint);  // and publishes issued = its sequence
   void publish_stepped(std::uint64_t steps);
-  void note_finished(std::uint64_t sequence);
-  void beat();            // a sign of life
-  void leave() noexcept;  // this rank's handle is gone
+  void beat(std::int64_t at_ns = now_ns());  // a sign of life
+  void leave() noexcept;                     // this rank's handle is gone
 
   // What a rank has published but its fingerprints.
   struct Words {
     std::uint64_t issued = 0;
     std::uint64_t stepped = 0;
-    std::uint64_t finished = 0;
     bool left = false;
     friend bool operator==(const Words&, const Words&) = default;
   };
@@ -91,6 +87,8 @@ class Control {
   // Keeps the first failure of the group and wakes everybody.
   void fail(const Failure& failure);
 
+  // WorldTable::bytes(ranks()) for the group that is a world.
+  std::byte* table() const { return table_; }
   // Memory of `rank` for small messages and for chunks in flight.
   std::byte* slot(int index, int rank) const;
   // The set of slots for this rank's next small message; alternates.
@@ -123,7 +121,6 @@ class Control {
     std::atomic<std::uint64_t> issued;
     std::atomic<std::uint64_t> stepped;
     alignas(64) std::atomic<std::int64_t> last_seen_ns;
-    std::atomic<std::uint64_t> finished;
     std::atomic<State> state;
     std::array<std::atomic<std::uint64_t>, 16> processors;
   };
@@ -137,6 +134,7 @@ class Control {
   Header* header_;
   Board* boards_;
   Ring* rings_;
+  std::byte* table_;
   std::byte* slots_;
   std::byte* stages_;
   Line* lines_;

@@ -27,7 +27,7 @@ Failure failure_of(const std::exception& error, const std::string& where);
 struct FailureMessage {
   std::uint32_t kind;
   std::int32_t rank;
-  char text[1500];
+  char text[8000];  // a line per rank takes its room
 
   void set(const Failure& failure);
   Failure get() const;

@@ -1,5 +1,7 @@
 #include "comm/fingerprint.h"
 
+#include "comm/flight_record.h"
+
 #include <algorithm>
 #include <bit>
 #include <sstream>
@@ -9,28 +11,6 @@ namespace {
 
 bool reduces(Kind kind) {
   return kind == Kind::all_reduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
-}
-
-std::string quoted_name(const Fingerprint& fingerprint) {
-  return fingerprint.name[0] == '\0' ? std::string()
-                                     : "'" + std::string(fingerprint.name.data()) + "'";
-}
-
-// "f32[1000]+bf16[64]".
-std::string elements(const Fingerprint& fingerprint) {
-  std::string text;
-  for (std::size_t i = 0; i < fingerprint.parts; ++i) {
-    const auto& part = fingerprint.part[i];
-    text += (i == 0 ? "" : "+") + std::string(lockstep::name_of(part.dtype)) + "[" +
-            std::to_string(part.count) + "]";
-    if (part.widened) {
-      text += " into f32";
-    }
-    if (part.round_to) {
-      text += " rounded to " + std::string(lockstep::name_of(*part.round_to));
-    }
-  }
-  return text;
 }
 
 std::string memory(const Fingerprint& fingerprint) {
@@ -108,12 +88,11 @@ bool same(const Fingerprint& a, const Fingerprint& b) {
 std::string describe(const Fingerprint& fingerprint) {
   std::ostringstream out;
   out << name_of(fingerprint.kind);
-  const std::string name = quoted_name(fingerprint);
-  if (!name.empty()) {
-    out << " " << name;
+  if (fingerprint.name[0] != '\0') {
+    out << " '" << fingerprint.name.data() << "'";
   }
   if (fingerprint.parts > 0) {
-    out << " " << elements(fingerprint);
+    out << " " << elements(record_of(fingerprint));
   }
   if (reduces(fingerprint.kind)) {
     out << " " << name_of(fingerprint.op);
@@ -131,12 +110,7 @@ std::string describe(const Fingerprint& fingerprint) {
 }
 
 std::string describe_briefly(const Fingerprint& fingerprint) {
-  const std::string name = quoted_name(fingerprint);
-  const std::string size = elements(fingerprint);
-  const std::string what =
-      std::string(name_of(fingerprint.kind)) + (size.empty() ? "" : " " + size);
-  const std::string number = "#" + std::to_string(fingerprint.sequence);
-  return name.empty() ? what + " (" + number + ")" : name + " (" + what + ", " + number + ")";
+  return describe_briefly(record_of(fingerprint));
 }
 
 }  // namespace lockstep::comm

@@ -164,8 +164,14 @@ std::shared_ptr<Communicator> form_group(const Formation& formation) {
   exchange.initialise = [&](Segment& segment) { Control::initialise(segment, formation.size); };
   exchange.prepare = [&](const std::shared_ptr<Segment>& segment) {
     group = std::make_shared<Communicator>(
-        Communicator::Membership{
-            segment, formation.meeting, formation.rank, formation.size, {}, formation.port},
+        Communicator::Membership{.segment = segment,
+                                 .meeting = formation.meeting,
+                                 .rank = formation.rank,
+                                 .size = formation.size,
+                                 .network = {},
+                                 .port = formation.port,
+                                 .journal = formation.journal,
+                                 .world_ranks = formation.world_ranks},
         formation.options);
   };
   formation.meeting->hold(exchange);
@@ -193,7 +199,8 @@ std::vector<std::shared_ptr<Communicator>> form_group_of_threads(int size,
   std::vector<std::shared_ptr<Communicator>> groups;
   for (int r = 0; r < size; ++r) {
     groups.push_back(std::make_shared<Communicator>(
-        Communicator::Membership{segment, meeting, r, size}, options));
+        Communicator::Membership{.segment = segment, .meeting = meeting, .rank = r, .size = size},
+        options));
   }
   return groups;
 }
@@ -293,6 +300,10 @@ std::shared_ptr<Communicator> split(Communicator& group, int color, int key) {
   formation.rank = rank;
   formation.options = options;
   formation.check = [&] { group.require_alive(ranks); };
+  formation.journal = group.journal();
+  for (const int member : ranks) {
+    formation.world_ranks.push_back(group.world_ranks()[static_cast<std::size_t>(member)]);
+  }
   return within_group(group, [&] { return form_group(formation); });
 }
 

@@ -5,6 +5,7 @@
 #include "comm/host_memory.h"
 #include "comm/shared_memory.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ struct Formation {
   std::function<void()> check = [] {};  // as Exchange::check
   // That brought the members together and told them the meeting's key; open while the group lives.
   std::shared_ptr<Port> port = {};
+  // As Communicator::Membership has them.
+  std::shared_ptr<Journal> journal = nullptr;
+  std::vector<int> world_ranks = {};
 };
 
 // Collective over the members: the control segment, and each member's place in it.

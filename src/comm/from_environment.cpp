@@ -100,6 +100,7 @@ World world_from_environment(GroupOptions options) {
   World world;
   world.options = std::move(options);
   world.mpi = mpi_of_environment();
+  world.flight = environment::text("LOCKSTEP_FLIGHT").value_or("");
   const auto rank = environment::integer("RANK");
   if (world.mpi != World::Mpi::none || (!rank && !environment::integer("WORLD_SIZE"))) {
     return world;
@@ -160,7 +161,11 @@ std::shared_ptr<Communicator> form_world(const World& world) {
   formation.rank = world.rank;
   formation.size = world.size;
   formation.options = world.options;
-  return form_group(formation);
+  auto communicator = form_group(formation);
+  if (!world.flight.empty()) {
+    communicator->journal()->record_to(world.flight);
+  }
+  return communicator;
 }
 
 }  // namespace lockstep::comm

@@ -17,6 +17,7 @@ struct World {
   // to.
   enum class Mpi : std::uint8_t { none, introduces, carries };
   Mpi mpi = Mpi::none;
+  std::string flight = {};  // folder of the flight recorder's files; empty: none
 };
 
 // How many ranks the environment says were started: by MPI's launcher, else by WORLD_SIZE; 1:
@@ -24,7 +25,8 @@ struct World {
 int started_ranks();
 
 // Throws UsageError naming the variable that is missing, wrong, or of a launcher that is not
-// supported yet. LOCKSTEP_DEADLINE overrides options.deadline.
+// supported yet. LOCKSTEP_DEADLINE overrides options.deadline, LOCKSTEP_FLIGHT says where to
+// record.
 World world_from_environment(GroupOptions options);
 
 // Collective over the world.

@@ -336,4 +336,15 @@ Group Group::duplicate() { return std::move(*split(0, rank())); }
 
 void Group::progress() { communicator_->progress(); }
 
+void Group::record_flight(const std::string& folder) {
+  if (folder.empty()) {
+    throw UsageError("record_flight: expected a folder, got an empty name");
+  }
+  communicator_->journal()->record_to(folder);
+}
+
+std::string Group::flight_folder() const { return communicator_->journal()->folder(); }
+
+void Group::mark_step(std::int64_t step) { communicator_->journal()->mark_step(step); }
+
 }  // namespace lockstep

@@ -34,7 +34,10 @@ bool idle(std::unique_ptr<Port::Transfer>& transfer) {
 
 MirroredControl::MirroredControl(std::shared_ptr<Port> port, std::vector<int> members,
                                  int first_channel, Control& control)
-    : port_(std::move(port)), channel_(first_channel), control_(control) {
+    : port_(std::move(port)),
+      channel_(first_channel),
+      control_(control),
+      table_(control.table(), control.ranks()) {
   for (std::size_t r = 0; r < members.size(); ++r) {
     if (static_cast<int>(r) == control.rank()) {
       continue;
@@ -44,6 +47,7 @@ MirroredControl::MirroredControl(std::shared_ptr<Port> port, std::vector<int> me
     peer->address = members[r];
     peer->hearing = port_->receive(peer->address, channel_ + 1, room_of(peer->failure_in));
     listen(*peer);
+    table_.arrive(peer->rank, /*process=*/0);
     peers_.push_back(std::move(peer));
   }
 }
@@ -79,6 +83,7 @@ void MirroredControl::take_in(Peer& peer) {
   while (peer.receiving != nullptr && idle(peer.receiving)) {
     const Update& update = peer.incoming;
     control_.mirror(peer.rank, update.words, std::span(update.fingerprints).first(update.count));
+    note_station(peer);
     if (!update.words.left) {
       listen(peer);
     }
@@ -86,6 +91,21 @@ void MirroredControl::take_in(Peer& peer) {
   if (peer.hearing != nullptr && idle(peer.hearing)) {
     peer.knows_failure = true;
     control_.fail(peer.failure_in.get());
+  }
+}
+
+void MirroredControl::note_station(const Peer& peer) {
+  const Update& update = peer.incoming;
+  table_.beat(peer.rank, now_ns());
+  if (update.count > 0) {
+    FlightRecord record = record_of(update.fingerprints[update.count - 1]);
+    record.number = record.sequence;
+    record.group = control_.group_id();
+    record.issued_ns = now_ns();  // by this host's clock, which is not the peer's
+    table_.enter(peer.rank, record);
+  }
+  if (update.words.left) {
+    table_.leave(peer.rank);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "comm/control.h"
 #include "comm/port.h"
+#include "comm/world_table.h"
 
 #include <array>
 #include <chrono>
@@ -61,12 +62,14 @@ class MirroredControl {
 
   void listen(Peer& peer);
   void take_in(Peer& peer);
+  void note_station(const Peer& peer);
   void tell(Peer& peer);
   bool told(Peer& peer);
 
   std::shared_ptr<Port> port_;
   int channel_;
   Control& control_;
+  WorldTable table_;  // of the group's ranks: peers' stations too follow what they say
   std::optional<FailureMessage> failure_out_;  // once set, never changed: it is being sent
   std::vector<std::unique_ptr<Peer>> peers_;
 };

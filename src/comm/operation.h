@@ -3,6 +3,7 @@
 #pragma once
 
 #include "comm/fingerprint.h"
+#include "comm/flight_record.h"
 #include "lockstep/group.h"
 
 #include <cstdint>
@@ -43,6 +44,7 @@ class Operation {
   enum class State : std::uint8_t { created, running, executed, awaited };
 
   Fingerprint fingerprint_;
+  FlightRecord record_;  // from issue on
   State state_ = State::created;
   std::int64_t next_step_ = 0;
   std::uint64_t first_step_ = 0;                // steps of all operations before this one

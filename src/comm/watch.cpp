@@ -1,58 +1,79 @@
 #include "comm/watch.h"
 
-#include <fstream>
-#include <iomanip>
-#include <sstream>
+#include "comm/meeting.h"
+
+#include <algorithm>
+#include <numeric>
 
 namespace lockstep::comm {
 namespace {
 
-std::string ago(std::int64_t nanoseconds) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(nanoseconds < 10'000'000'000 ? 1 : 0)
-      << static_cast<double>(nanoseconds) * 1e-9 << " s ago";
-  return out.str();
-}
+// How often a silent process is looked at, and the least share of a core that is computing: what
+// waits in a poll of its own uses less.
+constexpr std::chrono::nanoseconds kPulseEvery = std::chrono::seconds(1);
+constexpr std::int64_t kLeastShare_percent = 5;
 
-// What the kernel says a process does, from the letter behind its name in /proc/PID/stat.
-std::string state_of(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= line.size()) {
-    return "";
-  }
-  switch (line[name_end + 2]) {
-    case 'T':
-    case 't':
-      return "is stopped";
-    case 'R':
-      return "is computing";
-    case 'D':
-      return "waits for a device";
-    case 'Z':
-      return "is gone";
-    default:
-      return "sleeps";
-  }
-}
+// What a failure carries to every rank (FailureRecord) is bounded.
+constexpr std::size_t kMostBytes = 7000;
 
 }  // namespace
+
+Watch::Watch(Setting setting)
+    : control_(setting.control),
+      presence_(setting.presence),
+      journal_(setting.journal),
+      world_ranks_(std::move(setting.world_ranks)),
+      deadline_(setting.deadline),
+      group_name_(std::move(setting.group_name)),
+      pulses_(static_cast<std::size_t>(control_.ranks())) {
+  std::vector<int> all(static_cast<std::size_t>(journal_.ranks()));
+  std::iota(all.begin(), all.end(), 0);
+  if (world_ranks_.empty()) {
+    world_ranks_ = all;
+  }
+  is_world_ = world_ranks_ == all;
+}
 
 bool Watch::behind(int rank, const Needs& needs) const {
   return rank != control_.rank() &&
          (control_.issued(rank) < needs.issued || control_.stepped(rank) < needs.stepped);
 }
 
-bool Watch::silent(int rank, const Needs& needs, std::int64_t now) const {
-  const std::int64_t sign_ns = std::max(control_.last_seen_ns(rank), needs.since_ns);
-  return now - sign_ns > std::chrono::nanoseconds(deadline_).count();
+bool Watch::silent(int rank, const Needs& needs, std::int64_t now) {
+  feel_pulse(rank, now);
+  const std::int64_t sign_ns = std::max({control_.last_seen_ns(rank), needs.since_ns,
+                                         pulses_[static_cast<std::size_t>(rank)].sign_ns});
+  return now - sign_ns > deadline_.count();
 }
 
-std::optional<Failure> Watch::look(const Needs& needs) const {
+// A rank cannot beat while it computes: it has no thread of ours. Its process's time tells instead.
+void Watch::feel_pulse(int rank, std::int64_t now) {
+  Pulse& pulse = pulses_[static_cast<std::size_t>(rank)];
+  const std::int64_t every = std::min(kPulseEvery, deadline_ / 8).count();
+  if (presence_ == nullptr || now - pulse.sampled_ns < every) {
+    return;
+  }
+  const pid_t process = presence_->holder(rank).process;
+  const auto state = process > 0 ? state_of(process) : std::nullopt;
+  if (!state) {
+    return;
+  }
+  const std::int64_t passed_ms = (now - pulse.sampled_ns) / 1'000'000;
+  const bool first = pulse.sampled_ns == 0;
+  const bool used_time = (state->cpu_ms - pulse.cpu_ms) * 100 > passed_ms * kLeastShare_percent;
+  const bool runs = state->activity == ProcessState::Activity::running;
+  pulse.sampled_ns = now;
+  pulse.cpu_ms = state->cpu_ms;
+  // One that waits in another group uses a little time as well; it beats where it waits.
+  const int world_rank = world_ranks_[static_cast<std::size_t>(rank)];
+  if (!first && (used_time || runs) && journal_.where(world_rank).waiting_since_ns == 0) {
+    pulse.sign_ns = now;
+  }
+}
+
+std::optional<Failure> Watch::look(const Needs& needs) {
   const std::int64_t now = now_ns();
-  bool late = false;
+  std::vector<int> silent_ranks;
   for (int r = 0; r < control_.ranks(); ++r) {
     if (!behind(r, needs)) {
       continue;
@@ -64,9 +85,11 @@ std::optional<Failure> Watch::look(const Needs& needs) const {
     if (dead(r)) {
       return lost(r, "died", describe_briefly(*needs.operation));
     }
-    late = late || silent(r, needs, now);
+    if (silent(r, needs, now)) {
+      silent_ranks.push_back(r);
+    }
   }
-  return late ? std::optional(timed_out(needs, now)) : std::nullopt;
+  return silent_ranks.empty() ? std::nullopt : std::optional(timed_out(needs, silent_ranks));
 }
 
 std::optional<Failure> Watch::look_for_dead(const std::vector<int>& ranks) const {
@@ -83,41 +106,53 @@ bool Watch::dead(int rank) const { return presence_ != nullptr && !presence_->ho
 Failure Watch::lost(int rank, const std::string& how, const std::string& needed_for) const {
   return {Failure::Kind::peer_lost, rank,
           "group '" + group_name_ + "': rank " + std::to_string(rank) + " " + how + " while rank " +
-              std::to_string(control_.rank()) + " needs it for " + needed_for + "; " +
-              last_words(rank, now_ns())};
+              std::to_string(control_.rank()) + " needs it for " + needed_for + everybody({rank})};
 }
 
-Failure Watch::timed_out(const Needs& needs, std::int64_t now) const {
-  std::ostringstream out;
-  out << "group '" << group_name_ << "': rank " << control_.rank() << " waits for "
-      << describe_briefly(*needs.operation)
-      << " and a peer gave no sign of life for the deadline of " << deadline_.count() << " ms";
-  for (int r = 0; r < control_.ranks(); ++r) {
-    if (behind(r, needs) && silent(r, needs, now)) {  // others wait for the silent ones, too
-      out << "; " << last_words(r, now) << process_state(r);
+Failure Watch::timed_out(const Needs& needs, const std::vector<int>& silent_ranks) const {
+  const auto deadline = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_);
+  return {Failure::Kind::timed_out, -1,
+          "group '" + group_name_ + "': rank " + std::to_string(control_.rank()) + " waits for " +
+              describe_briefly(*needs.operation) + " and " + list_of_ranks(silent_ranks) +
+              " gave no sign of life for the deadline of " + std::to_string(deadline.count()) +
+              " ms" + everybody(silent_ranks)};
+}
+
+std::string Watch::line_of(int world_rank) const {
+  const Whereabouts where = journal_.where(world_rank);
+  std::string who = "rank " + std::to_string(world_rank);
+  if (!is_world_) {
+    const auto here = std::ranges::find(world_ranks_, world_rank);
+    who = "the world's " + who;
+    if (here != world_ranks_.end()) {
+      who += ", here " + std::to_string(here - world_ranks_.begin());
     }
   }
-  return {Failure::Kind::timed_out, -1, out.str()};
+  if (where.activity && where.process > 0) {
+    who += " (process " + std::to_string(where.process) + ")";
+  }
+  return who + ": " + describe(where, control_.group_id(), now_ns());
 }
 
-std::string Watch::process_state(int rank) const {
-  const pid_t process = presence_ == nullptr ? 0 : presence_->holder(rank).process;
-  const std::string state = process == 0 ? "" : state_of(process);
-  return state.empty() ? "" : " (its process " + std::to_string(process) + " " + state + ")";
-}
-
-std::string Watch::last_words(int rank, std::int64_t now) const {
-  const std::string who = "rank " + std::to_string(rank) + ": ";
-  const std::uint64_t issued = control_.issued(rank);
-  if (issued == 0) {
-    return who + "has entered no operation; last seen " + ago(now - control_.last_seen_ns(rank));
+std::string Watch::everybody(const std::vector<int>& first) const {
+  std::vector<int> order;
+  for (const int rank : first) {
+    order.push_back(world_ranks_[static_cast<std::size_t>(rank)]);
   }
-  const Fingerprint& entered = control_.posted(rank, issued);
-  if (control_.finished(rank) >= issued) {
-    return who + "last left " + describe_briefly(entered) + " " +
-           ago(now - control_.last_seen_ns(rank));
+  for (int r = 0; r < journal_.ranks(); ++r) {
+    if (std::ranges::find(order, r) == order.end()) {
+      order.push_back(r);
+    }
   }
-  return who + "last entered " + describe_briefly(entered) + " " + ago(now - entered.entered_ns);
+  std::string text;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::string line = "\n  " + line_of(order[i]);
+    if (text.size() + line.size() > kMostBytes) {
+      return text + "\n  and " + std::to_string(order.size() - i) + " more ranks";
+    }
+    text += line;
+  }
+  return text;
 }
 
 }  // namespace lockstep::comm

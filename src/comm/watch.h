@@ -1,12 +1,12 @@
-// Why a wait does not end: which peers are behind, what they did last, and whether they live.
+// Why a wait does not end: which peers are behind, whether they live, and where everybody is.
 #pragma once
 
 #include "comm/control.h"
+#include "comm/journal.h"
 #include "comm/presence.h"
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,40 +18,57 @@ struct Needs {
   std::uint64_t issued = 0;
   std::uint64_t stepped = 0;
   std::int64_t since_ns = 0;  // when the wait began
-  const Fingerprint* operation = nullptr;
+  const FlightRecord* operation = nullptr;
 };
 
 class Watch {
  public:
-  // `presence` is null where ranks are threads.
-  Watch(const Control& control, const Presence* presence, std::chrono::milliseconds deadline,
-        std::string group_name)
-      : control_(control),
-        presence_(presence),
-        deadline_(deadline),
-        group_name_(std::move(group_name)) {}
+  struct Setting {
+    const Control& control;
+    const Presence* presence;  // null where ranks are threads
+    const Journal& journal;
+    std::vector<int> world_ranks;  // of the group's ranks; empty: the same
+    std::chrono::milliseconds deadline;
+    std::string group_name;
+  };
+  explicit Watch(Setting setting);
 
   // The failure to record when a peer that is behind has died, left, or given no sign of life for
-  // the deadline, counted from the later of that sign and the start of the wait.
-  std::optional<Failure> look(const Needs& needs) const;
+  // the deadline, counted from the later of that sign and the start of the wait. A sign of life is
+  // a call of the rank's, a look around while it waits, and processor time that its process used
+  // while it did not wait: who computes for longer than the deadline is not lost.
+  std::optional<Failure> look(const Needs& needs);
   // The failure to record when one of `ranks` has died.
   std::optional<Failure> look_for_dead(const std::vector<int>& ranks) const;
 
+  const std::vector<int>& world_ranks() const { return world_ranks_; }
+
  private:
+  // What was last seen of a process's processor time.
+  struct Pulse {
+    std::int64_t sampled_ns = 0;
+    std::int64_t cpu_ms = 0;
+    std::int64_t sign_ns = 0;
+  };
+
   bool behind(int rank, const Needs& needs) const;
-  bool silent(int rank, const Needs& needs, std::int64_t now) const;
+  bool silent(int rank, const Needs& needs, std::int64_t now);
+  void feel_pulse(int rank, std::int64_t now);
   bool dead(int rank) const;
   Failure lost(int rank, const std::string& how, const std::string& needed_for) const;
-  Failure timed_out(const Needs& needs, std::int64_t now) const;
-  // " (its process 4711 is stopped)", where that can be known.
-  std::string process_state(int rank) const;
-  // "rank 2: last entered 'bucket 3' (all_reduce f32[1000], #15) 41 s ago".
-  std::string last_words(int rank, std::int64_t now) const;
+  Failure timed_out(const Needs& needs, const std::vector<int>& silent_ranks) const;
+  std::string line_of(int world_rank) const;
+  // A line per rank of the world, `first` (ranks of the group) before the others.
+  std::string everybody(const std::vector<int>& first) const;
 
   const Control& control_;
   const Presence* presence_;
-  std::chrono::milliseconds deadline_;
+  const Journal& journal_;
+  std::vector<int> world_ranks_;
+  bool is_world_ = true;
+  std::chrono::nanoseconds deadline_;
   std::string group_name_;
+  std::vector<Pulse> pulses_;
 };
 
 }  // namespace lockstep::comm

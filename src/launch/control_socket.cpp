@@ -17,7 +17,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x4c4b5331;  // "LKS1"
-constexpr std::size_t kLongestText = 4000;
+constexpr std::size_t kLongestText = 8000;
 
 struct Header {
   std::uint32_t magic = kMagic;

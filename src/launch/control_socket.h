@@ -22,7 +22,7 @@ struct FailureReport {
 // Nanoseconds of CLOCK_MONOTONIC.
 std::int64_t monotonic_ns();
 
-// Sends a report to the socket `name`. Returns false when nobody listens. Text beyond 4,000 bytes
+// Sends a report to the socket `name`. Returns false when nobody listens. Text beyond 8,000 bytes
 // is cut.
 bool send_report(const std::string& name, int rank, FailureKind kind,
                  std::string_view text) noexcept;

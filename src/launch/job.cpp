@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
@@ -112,6 +113,9 @@ std::vector<std::string> settings_of(const Job& job) {
   if (!job.deadline.empty()) {
     settings.push_back("LOCKSTEP_DEADLINE=" + job.deadline);
   }
+  if (!job.flight.empty()) {
+    settings.push_back("LOCKSTEP_FLIGHT=" + job.flight);
+  }
   if (!job.by_mpirun.empty()) {
     settings.emplace_back("LOCKSTEP_TRANSPORT=mpi");
   }
@@ -153,6 +157,7 @@ Job make_job(const LaunchOptions& options) {
           ? std::to_string(*options.threads)
           : threads_of_environment().value_or(std::to_string(job.placement.threads_per_rank));
   job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
+  job.flight = options.flight.empty() ? "" : std::filesystem::absolute(options.flight).string();
   job.output = options.output;
   if (options.over_mpi) {
     start_by_mpirun(job);

@@ -19,6 +19,7 @@ struct Job {
   Placement placement;
   std::string threads;   // OMP_NUM_THREADS of every rank
   std::string deadline;  // LOCKSTEP_DEADLINE; empty: as inherited
+  std::string flight;    // LOCKSTEP_FLIGHT, absolute; empty: as inherited
   OutputMode output = OutputMode::prefixed;
   std::string by_mpirun;  // "2 ranks by mpirun" where MPI's launcher starts them; else empty
 };

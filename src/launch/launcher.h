@@ -18,7 +18,8 @@ struct LaunchOptions {
   std::vector<std::string> command;  // the program (a path, or a name looked up in PATH), arguments
   std::optional<int> threads;  // OMP_NUM_THREADS of the ranks; default: the user's, else a share
   std::optional<std::int64_t>
-      deadline_s;  // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
+      deadline_s;      // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
+  std::string flight;  // LOCKSTEP_FLIGHT of the ranks; empty: the user's, if any
   OutputMode output = OutputMode::prefixed;
   // Ranks that share no memory: the mpirun in PATH starts them, and what it prints is passed on.
   bool over_mpi = false;
@@ -33,8 +34,8 @@ struct LaunchOptions {
 // SIGINT, SIGTERM, SIGHUP (unless ignored, as under nohup) and SIGQUIT are passed on; ranks that
 // have not ended 3 s later are killed, at once on a second signal. When a rank fails the others get
 // 1.5 s to report, then SIGTERM, 1 s later SIGKILL, and standard error ends with one line per
-// failure, first cause first. Whatever the ranks started ends with the job, also when this process
-// or its supervisor is killed.
+// failure, first cause first, those of groups followed by a line per rank. Whatever the ranks
+// started ends with the job, also when this process or its supervisor is killed.
 //
 // Call it from a process with one thread, once at a time: it forks and changes the signal mask
 // (restored at the end). Throws UsageError when the program can't be run, SystemError when the

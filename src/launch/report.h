@@ -18,7 +18,8 @@ enum class FailureKind : std::uint8_t {
 // are consequences, everything else is a cause.
 FailureKind kind_of(const std::exception& failure);
 
-// An exception's text in one line, without the stack frames that LibTorch appends to it.
+// An exception's text in one line, without the stack frames that LibTorch appends to it. What a
+// group's failure says of each rank stays a line of its own, indented by two spaces.
 std::string one_line(std::string_view text);
 
 // Sends one line of text to the launcher. Returns false when there is none or it can't be reached;

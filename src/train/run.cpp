@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "checkpoint/mapped_file.h"
 #include "checkpoint/pending_file.h"
+#include "comm/together.h"
 #include "data/byte_tokenizer.h"
 #include "data/tokenizer.h"
 #include "lockstep/error.h"
@@ -107,6 +108,7 @@ class Run {
                     : std::nullopt) {}
 
   void train() {
+    record_flight();
     show_header();
     while (trainer_.steps_done() < checkpoints_.last_step()) {
       record(step());
@@ -167,6 +169,19 @@ class Run {
     return !history_.losses.empty() && !std::isfinite(history_.losses.back());
   }
 
+  // Collective: all ranks record into rank 0's folder, unless the environment named another one.
+  void record_flight() {
+    std::string path;
+    if (folder_) {
+      path = std::filesystem::absolute(folder_->file("flight")).string();
+      std::filesystem::remove_all(path);  // an earlier run's in the same folder
+    }
+    path = comm::gather_texts(records_, path, "run folder").front();
+    if (records_.flight_folder().empty()) {
+      records_.record_flight(path);
+    }
+  }
+
   // Of a file the run keeps a copy, so that its text can be read wherever the file has gone.
   void keep_tokenizer() {
     const std::string copy = folder_->file("tokenizer.json");
@@ -201,6 +216,7 @@ class Run {
   StepResult step() {
     const bool samples = samples_memory();
     bool began = false;
+    records_.mark_step(trainer_.steps_done());
     traced_.begin(trainer_.steps_done());
     const StepResult result = trainer_.step([&](Moment moment) {
       traced_.at(moment);

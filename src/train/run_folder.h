@@ -1,5 +1,5 @@
 // The folder that a run leaves behind: config.toml, metrics.jsonl, events for TensorBoard,
-// report.json, trace.json, weights.safetensors.
+// report.json, trace.json, weights.safetensors, flight/ (lockstep doctor --flight).
 #pragma once
 
 #include "train/event_file.h"

@@ -1,4 +1,5 @@
 // `lockstep doctor` as a user runs it.
+#include "comm/flights.h"
 #include "launch/started_program.h"
 #include "support/temporary_folder.h"
 
@@ -53,6 +54,24 @@ TEST(Doctor, FindsEverythingOfThisBuildAndLeavesNothing) {
   EXPECT_TRUE(doctor.nothing_left());
 }
 #endif
+
+TEST(Doctor, OfAFlightSaysWhoDivergedAndEndsWith1) {
+  const test::TemporaryFolder folder;
+  for (const int rank : {0, 1}) {
+    comm::FlightRecorder recorder(folder.path(), {77, rank, 2});
+    test::fly(recorder, 1, "forward");
+    test::fly(recorder, 2, rank == 0 ? "extra" : "bucket 0", /*inside=*/true);
+  }
+  StartedProgram doctor({LOCKSTEP_PROGRAM, "doctor", "--flight", folder.path()});
+  EXPECT_EQ(doctor.wait(kPatience), 1) << doctor.error();
+  const std::string text = doctor.output();
+  EXPECT_EQ(text.rfind("fail  cause           ranks disagree about operation #2", 0), 0u) << text;
+  EXPECT_NE(text.find("rank 0: barrier 'extra'; rank 1: barrier 'bucket 0'"), std::string::npos)
+      << text;
+  StartedProgram nowhere({LOCKSTEP_PROGRAM, "doctor", "--flight", folder.file("none")});
+  EXPECT_EQ(nowhere.wait(kPatience), 1);
+  EXPECT_NE(nowhere.error().find("can't be listed"), std::string::npos) << nowhere.error();
+}
 
 // A copy of `lockstep` with nothing, or broken programs, beside it.
 class DoctorAlone : public ::testing::Test {

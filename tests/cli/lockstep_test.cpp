@@ -76,7 +76,6 @@ std::vector<BadLine> bad_commands() {
       {{"checkpoint", "verify", "/no/such"}, "/no/such", "name a --checkpoint folder"},
       {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
       {{"dash"}, "lockstep dash", "not built yet"},
-      {{"doctor", "--flight", "x"}, "--flight", "not built yet"},
       {{"doctor", "--jsn"}, "--jsn", "did you mean --json?"},
       {{"bench"}, "lockstep bench", "collectives, train, tokenize or acceptance"},
       {{"bench", "colectives"}, "colectives", "did you mean collectives?"},

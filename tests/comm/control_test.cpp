@@ -27,10 +27,8 @@ TEST(Control, ranks_see_each_others_counters_and_fingerprints) {
   fingerprint.set_name("one");
   first.post(fingerprint);
   first.publish_stepped(5);
-  first.note_finished(1);
   EXPECT_EQ(second.issued(0), 1u);
   EXPECT_EQ(second.stepped(0), 5u);
-  EXPECT_EQ(second.finished(0), 1u);
   EXPECT_TRUE(same(second.posted(0, 1), fingerprint));
   EXPECT_FALSE(second.left(0));
   first.leave();

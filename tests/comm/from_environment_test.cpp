@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "comm/processes.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -128,6 +129,16 @@ TEST_F(FromEnvironment, H42_the_deadline_variable_overrides_the_option) {
   clear();
   EXPECT_EQ(Group::from_environment({.deadline = std::chrono::seconds(9)}).deadline(),
             std::chrono::seconds(9));
+}
+
+TEST_F(FromEnvironment, the_flight_variable_records_from_the_start) {
+  const test::TemporaryFolder folder;
+  set({{"LOCKSTEP_FLIGHT", folder.file("flight")}});
+  Group world = Group::from_environment();
+  EXPECT_EQ(world.flight_folder(), folder.file("flight"));
+  EXPECT_TRUE(std::filesystem::exists(folder.file("flight/rank-0.flight")));
+  clear();
+  EXPECT_EQ(Group::from_environment().flight_folder(), "");
 }
 
 // L51: the rendezvous on one host resolves no name and opens no port.

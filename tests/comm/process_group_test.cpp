@@ -123,7 +123,12 @@ TEST(ProcessGroupLoss, C35_whoever_dies_in_the_middle_is_named_on_all_others_wit
     EXPECT_FALSE(ranks.end(2).clean()) << end.name;
     const auto died = steady_clock::now();
     for (const int r : {0, 1, 3}) {
-      expect_names(ranks.end(r).text, "PeerLost", "rank 2 died while rank");
+      const std::string text = ranks.end(r).text;
+      expect_names(text, "PeerLost", "rank 2 died while rank");
+      EXPECT_NE(text.find("): gone; it "), std::string::npos) << text;
+      for (const char* other : {"\n  rank 0 (", "\n  rank 1 (", "\n  rank 3 ("}) {
+        EXPECT_NE(text.find(other), std::string::npos) << text;
+      }
     }
     EXPECT_LT(steady_clock::now() - died, milliseconds(1000)) << end.name;
   }
@@ -171,8 +176,86 @@ TEST(ProcessGroupLoss, C35_a_rank_stopped_for_longer_is_named_with_its_state) {
   ::kill(ranks.process(1), SIGSTOP);
   for (const int r : {0, 2}) {
     const std::string text = ranks.end(r).text;
-    expect_names(text, "TimedOut", "; rank 1: ");
-    EXPECT_NE(text.find("is stopped)"), std::string::npos) << text;
+    expect_names(text, "TimedOut", "and rank 1 gave no sign of life");
+    expect_names(text, "TimedOut", "\n  rank 1 (process ");
+    expect_names(text, "TimedOut", "): stopped (SIGSTOP); it ");
+    expect_names(text, "TimedOut", "): waiting for ");
+  }
+}
+
+// Longer than the deadline, and without a call that would be a sign of life.
+TEST(ProcessGroupLoss, a_rank_that_computes_for_longer_than_the_deadline_is_not_lost) {
+  Processes ranks;
+  start_all(ranks, 2, milliseconds(1500), [](Group& group) {
+    group.barrier();
+    if (group.rank() == 1) {
+      const auto end = steady_clock::now() + milliseconds(5000);
+      while (steady_clock::now() < end) {
+      }
+    }
+    work_on(group, 2);
+  });
+  for (const Ended& ended : end_all(ranks, 2)) {
+    EXPECT_TRUE(ended.clean()) << ended.text;
+  }
+}
+
+TEST(ProcessGroupLoss, a_rank_that_sleeps_for_longer_than_the_deadline_is_named) {
+  Processes ranks;
+  start_all(ranks, 2, milliseconds(1500), [](Group& group) {
+    group.mark_step(7);
+    group.barrier({.name = "start"});
+    if (group.rank() == 1) {
+      std::this_thread::sleep_for(std::chrono::seconds(15));
+    }
+    group.barrier({.name = "step"});
+  });
+  const std::string text = ranks.end(0).text;
+  expect_names(text, "TimedOut", "): asleep for ");
+  expect_names(text, "TimedOut", " s since leaving 'start' (barrier, #1) (step 7)");
+}
+
+// Until its group fails. Then the memory of the collectives is freed.
+void work_until_it_fails(Group group, std::vector<float>& plain) {
+  const auto span = group.allocate_symmetric(4 << 20, "work").span(0, 1 << 20, Dtype::f32);
+  try {
+    while (true) {
+      Work symmetric = group.all_reduce(span, {.name = "symmetric"});
+      group.all_reduce(std::span(plain), {.name = "plain"}).wait();
+      symmetric.wait();
+    }
+  } catch (const TimedOut&) {
+  }
+}
+
+// The stopped rank was in the middle of writing results to its peers, and goes on with it.
+TEST(ProcessGroupLoss,
+     C35_a_rank_that_goes_on_after_the_deadline_writes_nothing_into_reused_memory) {
+  Processes ranks;
+  start_all(ranks, 2, milliseconds(1500), [](Group& group) {
+    const int rank = group.rank();
+    std::vector<float> plain(1 << 20);
+    work_until_it_fails(std::move(group), plain);
+    if (rank == 1) {
+      return;
+    }
+    Group next = Group::alone();
+    const auto span = next.allocate_symmetric(4 << 20, "next").span(0, 1 << 20, Dtype::f32);
+    auto* data = static_cast<float*>(span.data());
+    std::fill_n(data, span.count, 42.0f);
+    std::ranges::fill(plain, 42.0f);
+    std::this_thread::sleep_for(milliseconds(3000));  // meanwhile the other one goes on
+    if (std::count(data, data + span.count, 42.0f) != span.count ||
+        std::ranges::count(plain, 42.0f) != std::ssize(plain)) {
+      throw std::runtime_error("memory changed after the failure");
+    }
+  });
+  std::this_thread::sleep_for(milliseconds(700));
+  ::kill(ranks.process(1), SIGSTOP);
+  std::this_thread::sleep_for(milliseconds(3500));
+  ::kill(ranks.process(1), SIGCONT);
+  for (const Ended& ended : end_all(ranks, 2)) {
+    EXPECT_TRUE(ended.clean()) << ended.text;
   }
 }
 

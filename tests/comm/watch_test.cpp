@@ -56,9 +56,17 @@ TEST(Watch, H42_a_deadline_names_who_is_behind_and_what_it_did_last) {
   for (int r = 0; r < 2; ++r) {
     const auto& outcome = outcomes[static_cast<std::size_t>(r)];
     EXPECT_TRUE(threw<TimedOut>(outcome)) << text_of(outcome);
-    expect_match(text_of(outcome),
-                 R"(waits for 'bucket 3' \(all_reduce f32\[1000\], #2\).*deadline of 1500 ms; )"
-                 R"(rank 2: last left 'start' \(barrier, #1\) [0-9]\.[0-9] s ago)");
+    expect_match(
+        text_of(outcome),
+        R"(waits for 'bucket 3' \(all_reduce f32\[1000\], #2\) and rank 2 gave no sign of )"
+        R"(life for the deadline of 1500 ms.  rank 2: elsewhere for [0-9]\.[0-9] s since )"
+        R"(leaving 'start' \(barrier, #1\))");
+    for (const char* waiting : {"0", "1"}) {
+      expect_match(text_of(outcome),
+                   "  rank " + std::string(waiting) +
+                       R"(: waiting for 'bucket 3' \(all_reduce f32\[1000\], #2\) for [0-9.]+ s, )"
+                       R"(last left 'start' \(barrier, #1\) [0-9.]+ s ago)");
+    }
   }
 }
 
@@ -84,15 +92,16 @@ TEST(Watch, a_rank_inside_an_operation_is_told_apart_from_one_that_left_it) {
     }
   });
   EXPECT_TRUE(threw<TimedOut>(outcomes[0]));
-  expect_match(text_of(outcomes[0]),
-               R"(rank 1: last entered 'issued' \(all_reduce f32\[10\], #1\))");
+  expect_match(
+      text_of(outcomes[0]),
+      R"(rank 1: elsewhere for [0-9.]+ s since entering 'issued' \(all_reduce f32\[10\], #1\))");
 }
 
 TEST(Watch, a_rank_that_never_entered_is_said_so) {
   auto groups = Group::of_threads(2, {.deadline = kDeadline});
   const auto outcomes = with_late_rank(groups, 1, [](Group& group) { group.barrier(); });
   EXPECT_TRUE(threw<TimedOut>(outcomes[0]));
-  expect_match(text_of(outcomes[0]), "rank 1: has entered no operation");
+  expect_match(text_of(outcomes[0]), "rank 1: elsewhere before its first operation");
 }
 
 // A rank that computes longer than the deadline is no failure as long as nobody waits that long.
@@ -116,8 +125,9 @@ TEST(Watch, only_the_silent_rank_times_out) {
   });
   for (const std::size_t r : {1u, 2u}) {
     EXPECT_TRUE(threw<TimedOut>(outcomes[r]));
-    EXPECT_EQ(text_of(outcomes[r]).find("; rank 2"), std::string::npos) << text_of(outcomes[r]);
-    expect_match(text_of(outcomes[r]), "; rank 0: ");
+    expect_match(text_of(outcomes[r]), "and rank 0 gave no sign of life");
+    expect_match(text_of(outcomes[r]), "\n  rank 0: elsewhere before its first operation");
+    expect_match(text_of(outcomes[r]), "\n  rank 2: waiting for barrier");
   }
 }
 
@@ -136,10 +146,10 @@ TEST(Watch, a_handle_destroyed_early_is_a_lost_peer) {
   EXPECT_EQ(outcomes[1], nullptr);
   for (const std::size_t r : {0u, 2u}) {
     EXPECT_TRUE(threw<PeerLost>(outcomes[r])) << text_of(outcomes[r]);
-    expect_match(
-        text_of(outcomes[r]),
-        R"(rank 1 left \(its handle was destroyed; every rank must make the same calls\) )"
-        R"(while rank [0-9] needs it for 'apart' \(barrier, #2\); rank 1: last left 'together')");
+    expect_match(text_of(outcomes[r]),
+                 R"(rank 1 left \(its handle was destroyed; every rank must make the same calls\) )"
+                 R"(while rank [0-9] needs it for 'apart' \(barrier, #2\).  rank 1: )"
+                 R"([^;]*[;s][^;]* 'together' \(barrier, #1\))");
     try {
       std::rethrow_exception(outcomes[r]);
     } catch (const PeerLost& lost) {
@@ -174,7 +184,28 @@ TEST(Watch, H42_the_deadline_bounds_sub_groups) {
   EXPECT_EQ(outcomes[0], nullptr);
   EXPECT_EQ(outcomes[1], nullptr);
   EXPECT_TRUE(threw<TimedOut>(outcomes[2])) << text_of(outcomes[2]);
-  expect_match(text_of(outcomes[2]), "group 'world/1': rank 0 waits for barrier .#1.*rank 1: ");
+  expect_match(text_of(outcomes[2]),
+               "group 'world/1': rank 0 waits for barrier .#1. and rank 1 gave no sign.*"
+               "\n  the world's rank 3, here 1: elsewhere for [0-9.]+ s since leaving split "
+               ".*of group 'world'\n  the world's rank 0: ");
+}
+
+// Each gives signs of life where it waits, and none where the other waits.
+TEST(Watch, ranks_that_wait_for_each_other_in_two_groups_time_out_and_say_so) {
+  auto groups = Group::of_threads(2, {.deadline = kDeadline});
+  const auto outcomes = run_ranks(groups, [](Group& group) {
+    Group second = group.duplicate();
+    Group& mine = group.rank() == 0 ? group : second;
+    mine.barrier({.name = "first"});
+  });
+  for (const auto& outcome : outcomes) {
+    EXPECT_TRUE(threw<TimedOut>(outcome) || threw<PeerLost>(outcome)) << text_of(outcome);
+  }
+  const bool zero = threw<TimedOut>(outcomes[0]);
+  EXPECT_TRUE(zero || threw<TimedOut>(outcomes[1]));
+  expect_match(text_of(outcomes[zero ? 0 : 1]),
+               zero ? "rank 1: waiting for 'first' .barrier, #1. of group 'world/0' for"
+                    : "rank 0: waiting for 'first' .barrier, #2. of group 'world' for");
 }
 
 TEST(Watch, H42_the_deadline_bounds_allocation_and_splitting) {

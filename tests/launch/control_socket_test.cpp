@@ -71,10 +71,10 @@ TEST(ControlSocket, long_text_is_cut) {
   const std::string name = unused_name();
   ControlSocket socket(name);
   ASSERT_TRUE(
-      send_report(name, 0, FailureKind::cause, std::string(3999, 'a') + std::string(9999, 'b')));
+      send_report(name, 0, FailureKind::cause, std::string(7999, 'a') + std::string(9999, 'b')));
   const auto report = socket.receive();
   ASSERT_TRUE(report);
-  EXPECT_EQ(report->text, std::string(3999, 'a') + "b");
+  EXPECT_EQ(report->text, std::string(7999, 'a') + "b");
 }
 
 TEST(ControlSocket, malformed_datagrams_are_dropped) {
@@ -83,7 +83,7 @@ TEST(ControlSocket, malformed_datagrams_are_dropped) {
   send_raw(name, "");
   send_raw(name, "hello");
   send_raw(name, std::string(24, '\0'));
-  send_raw(name, std::string(5000, 'x'));
+  send_raw(name, std::string(9000, 'x'));
   ASSERT_TRUE(send_report(name, 0, FailureKind::cause, "real"));
   const auto report = socket.receive();
   ASSERT_TRUE(report);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace lockstep::launch {
@@ -54,6 +55,13 @@ TEST(Job, H42_the_launchers_deadline_reaches_the_ranks) {
   LaunchOptions options = two_ranks();
   options.deadline_s = 2;
   EXPECT_EQ(value_in(environment_of(make_job(options), 0), "LOCKSTEP_DEADLINE"), "2");
+}
+
+TEST(Job, the_flight_recorders_folder_reaches_ranks_that_change_theirs) {
+  LaunchOptions options = two_ranks();
+  options.flight = "some/folder";
+  EXPECT_EQ(value_in(environment_of(make_job(options), 1), "LOCKSTEP_FLIGHT"),
+            std::filesystem::current_path().string() + "/some/folder");
 }
 
 TEST(Job, L55_threads_of_the_environment_that_are_no_number_are_refused) {

@@ -35,6 +35,8 @@ TEST(Report, an_exceptions_text_is_one_line_without_the_stack) {
             "no memory");
   EXPECT_EQ(one_line("no memory\nframe #0: main\nframe #1: start"), "no memory");
   EXPECT_EQ(one_line(""), "");
+  const std::string lost = "rank 2 died\n  rank 2: gone\n  rank 0: waiting\n  and 60 more ranks";
+  EXPECT_EQ(one_line(lost + "\n  else"), lost + "   else");
 }
 
 TEST(Report, without_a_launcher_the_program_has_to_print) {
