@@ -79,8 +79,33 @@ std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
   return judgements;
 }
 
-Bound memory_bound(const std::string& precision) {
-  return {"gpt2-124m " + precision + " 1x128: memory / (ledger + activations)", 0.97, 1.03};
+std::vector<MemoryQuestion> memory_questions() {
+  std::vector<MemoryQuestion> questions{{.precision = "f32", .stage = "ddp", .ranks = 2}};
+  for (const int ranks : {2, 4}) {
+    for (const char* stage : {"ddp", "zero1", "zero2", "zero3"}) {
+      questions.push_back({.precision = "bf16", .stage = stage, .ranks = ranks});
+    }
+  }
+  return questions;
+}
+
+std::vector<Judgement> judge(const MemoryQuestion& question,
+                             const std::optional<MemoryRatios>& ratios,
+                             const std::string& failure) {
+  const std::string prefix = "gpt2-124m " + question.precision + " 1x128 " + question.stage + " " +
+                             std::to_string(question.ranks) + " ranks: ";
+  const auto judged = [&](Bound bound, double MemoryRatios::*ratio) {
+    Judgement judgement{.bound = std::move(bound), .value = std::nullopt, .failure = failure};
+    if (ratios) {
+      judgement.value = spread_of({(*ratios).*ratio});
+    }
+    return judgement;
+  };
+  const std::string bytes = fixed(bytes_per_parameter(question), 1) + " bytes per parameter";
+  return {
+      judged({prefix + "memory / (ledger + activations)", 0.97, 1.03}, &MemoryRatios::to_ledger),
+      judged({prefix + "memory less activations / " + bytes, 0.98, 1.02},
+             &MemoryRatios::to_formula)};
 }
 
 Bound tokenize_bound() {

@@ -1,6 +1,7 @@
 // The promises in numbers, and whether values keep them.
 #pragma once
 
+#include "bench/acceptance/memory.h"
 #include "bench/common/statistics.h"
 #include "bench/train/options.h"
 #include "bench/train/session.h"
@@ -39,8 +40,12 @@ std::vector<TrainBounds> train_bounds(const std::string& python);
 std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
                              const std::string& failure = {});
 
-// Measured memory against ledger + activations.
-Bound memory_bound(const std::string& precision);
+// What is measured of memory; what it comes to, against the ledger and against the stage's bytes
+// per parameter.
+std::vector<MemoryQuestion> memory_questions();
+std::vector<Judgement> judge(const MemoryQuestion& question,
+                             const std::optional<MemoryRatios>& ratios,
+                             const std::string& failure = {});
 
 // Our time for tokenising against tiktoken's.
 Bound tokenize_bound();

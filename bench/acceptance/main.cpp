@@ -29,14 +29,12 @@ std::vector<Judgement> judge_speed(const TrainBounds& bounds) {
   }
 }
 
-Judgement judge_memory(const std::string& precision) {
-  Judgement judgement{.bound = memory_bound(precision), .value = std::nullopt, .failure = {}};
+std::vector<Judgement> judge_memory(const MemoryQuestion& question) {
   try {
-    judgement.value = spread_of({measure_memory(precision)});
+    return judge(question, measure_memory(question));
   } catch (const std::exception& failure) {
-    judgement.failure = failure.what();
+    return judge(question, std::nullopt, failure.what());
   }
-  return judgement;
 }
 
 Judgement judge_tokenizing(const std::string& python) {
@@ -60,8 +58,8 @@ int run(std::span<const std::string> words) {
   for (const TrainBounds& bounds : train_bounds(options.python)) {
     std::ranges::copy(judge_speed(bounds), std::back_inserter(judgements));
   }
-  for (const char* precision : {"f32", "bf16"}) {
-    judgements.push_back(judge_memory(precision));
+  for (const MemoryQuestion& question : memory_questions()) {
+    std::ranges::copy(judge_memory(question), std::back_inserter(judgements));
   }
   judgements.push_back(judge_tokenizing(options.python));
   const auto missed = std::ranges::count_if(

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <spawn.h>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -49,7 +50,7 @@ void run_quietly(const std::vector<std::string>& words) {
 
 }  // namespace
 
-double measure_memory(const std::string& precision) {
+MemoryRatios measure_memory(const MemoryQuestion& question) {
   const TemporaryFolder folder;
   const std::string report = folder.file("report.json");
   run_quietly({cli::find_sibling("lockstep"),
@@ -58,8 +59,10 @@ double measure_memory(const std::string& precision) {
                "gpt2-124m",
                "--data",
                "text",
+               "--stage",
+               question.stage,
                "--ranks",
-               "2",
+               std::to_string(question.ranks),
                "--threads",
                "1",
                "--micro-batch",
@@ -71,29 +74,45 @@ double measure_memory(const std::string& precision) {
                "--eval-batches",
                "0",
                "--precision",
-               precision,
+               question.precision,
                "--run",
                folder.file("run"),
                "--report",
                report});
   std::ifstream file(report);
-  return memory_ratio(nlohmann::json::parse(file));
+  return memory_ratios(nlohmann::json::parse(file));
 }
 
-double memory_ratio(const nlohmann::json& report) {
+MemoryRatios memory_ratios(const nlohmann::json& report) {
   const nlohmann::json& memory = report.at("memory");
   const nlohmann::json& predicted = memory.at("predicted");
+  const MemoryQuestion question{.precision = report.at("precision"),
+                                .stage = report.at("stage"),
+                                .ranks = report.at("ranks")};
+  const double state = bytes_per_parameter(question) * report.at("parameters").get<double>();
   double ledger = 0;
   for (const char* category : {"parameters", "gradients", "optimizer", "transient_peak"}) {
     ledger += predicted.at(category).get<double>();
   }
   double resident = 0;
-  double expected = 0;
+  double activations = 0;
   for (const nlohmann::json& rank : memory.at("per_rank")) {
     resident += rank.at("pss_peak").get<double>();
-    expected += ledger + rank.at("activations_peak").get<double>();
+    activations += rank.at("activations_peak").get<double>();
   }
-  return resident / expected;
+  return {.to_ledger = resident / (question.ranks * ledger + activations),
+          .to_formula = (resident - activations) / (question.ranks * state)};
+}
+
+double bytes_per_parameter(const MemoryQuestion& question) {
+  const bool narrow = question.precision == "bf16";
+  const double weights = narrow ? 2 : 4;
+  const double gradients = weights;
+  const double optimizer = narrow ? 12 : 8;
+  const auto share = [&](double bytes, std::string_view first_stage_that_divides) {
+    return question.stage >= first_stage_that_divides ? bytes / question.ranks : bytes;
+  };
+  return share(weights, "zero3") + share(gradients, "zero2") + share(optimizer, "zero1");
 }
 
 }  // namespace lockstep::bench

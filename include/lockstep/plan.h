@@ -9,7 +9,7 @@
 // With k > 1 a 16-bit gradient is held and sent as an fp32 sum (4 bytes), and a reproducible run
 // holds log2(k) partial sums of it. Everything lies in flat parameters, whose padding is counted.
 // zero1 divides the optimizer's bytes by P: 8 + 8/P and 4 + 12/P. zero2 the gradients' too: 4 +
-// 12/P and 2 + 14/P, and has two buckets in flight beside. zero3 on one host the parameters' too,
+// 12/P and 2 + 14/P, and has two windows of 2 MB beside. zero3 on one host the parameters' too,
 // of which the host has one copy: 16/P. share_parameters divides parameters and optimizer in the
 // other stages too.
 #pragma once
@@ -50,7 +50,7 @@ struct Ledger {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t transient = 0;  // gathered units, buckets in flight: none in single and ddp
+  std::int64_t transient = 0;  // windows that gradients travel through: none in single and ddp
   std::int64_t total() const { return parameters + gradients + optimizer + transient; }
 };
 

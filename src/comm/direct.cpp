@@ -20,14 +20,14 @@ void for_each_chunk(Range range, Dtype dtype, Function function) {
   }
 }
 
-ReduceTask task_of(const DirectPart& part, const Reduction& reduction) {
+ReduceTask task_of(Dtype dtype, std::optional<Dtype> round_to, const Reduction& reduction) {
   ReduceTask task;
-  task.dtype = part.span.dtype;
+  task.dtype = dtype;
   task.op = reduction.op;
   if (reduction.scale) {
     task.scale = reduction.scale;
   }
-  task.round_to = part.round_to;
+  task.round_to = round_to;
   return task;
 }
 
@@ -36,6 +36,34 @@ bool changes_nothing(const ReduceTask& task, int ranks) {
 }
 
 }  // namespace
+
+void reduce_block(const BlockReduction& block, const Reduction& reduction,
+                  const OnReduced& on_reduced) {
+  std::vector<const void*> sources(block.sources.size());
+  std::vector<std::byte> shown;  // a chunk of a result that nobody keeps
+  ReduceTask task = task_of(block.dtype, block.round_to, reduction);
+  task.widen = block.output.dtype != block.dtype;
+  for_each_chunk({0, block.elements.size()}, block.dtype, [&](Range chunk) {
+    for (std::size_t r = 0; r < sources.size(); ++r) {
+      sources[r] = block.sources[r] + chunk.begin * size_of(block.dtype);
+    }
+    std::array<void*, 1> destination{};
+    if (block.output.data != nullptr) {
+      destination[0] =
+          static_cast<std::byte*>(block.output.data) + chunk.begin * size_of(block.output.dtype);
+    } else {
+      shown.resize(static_cast<std::size_t>(chunk.size() * size_of(block.output.dtype)));
+      destination[0] = shown.data();
+    }
+    task.sources = sources;
+    task.destinations = destination;
+    task.count = chunk.size();
+    reduce(task);
+    if (on_reduced) {
+      on_reduced(block.part, block.elements.begin + chunk.begin, chunk.size(), destination[0]);
+    }
+  });
+}
 
 DirectAllReduce::DirectAllReduce(const Fingerprint& fingerprint, int rank, int ranks,
                                  std::vector<DirectPart> parts, const Reduction& reduction,
@@ -50,7 +78,7 @@ bool DirectAllReduce::run(std::int64_t, Traffic& traffic) {
   std::vector<void*> destinations(static_cast<std::size_t>(ranks_));
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const DirectPart& part = parts_[i];
-    ReduceTask task = task_of(part, reduction_);
+    ReduceTask task = task_of(part.span.dtype, part.round_to, reduction_);
     const Range block = block_of(part.span.count, ranks_, rank_, kGranule);
     for_each_chunk(block, part.span.dtype, [&](Range chunk) {
       for (int r = 0; r < ranks_; ++r) {
@@ -84,41 +112,21 @@ DirectReduceScatter::DirectReduceScatter(const Fingerprint& fingerprint, int ran
 
 bool DirectReduceScatter::run(std::int64_t, Traffic& traffic) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    reduce_part(i);
-    const SymmetricSpan& span = parts_[i].input.span;
-    const Range block = block_of(span.count, ranks_, rank_);
-    traffic.received += (ranks_ - 1) * block.size() * size_of(span.dtype);
+    const auto& [input, output] = parts_[i];
+    const Range elements = block_of(input.span.count, ranks_, rank_);
+    BlockReduction block{.part = i,
+                         .elements = elements,
+                         .dtype = input.span.dtype,
+                         .round_to = input.round_to,
+                         .sources = {},
+                         .output = output};
+    for (int r = 0; r < ranks_; ++r) {
+      block.sources.push_back(input.at(r, elements.begin));
+    }
+    reduce_block(block, reduction_, on_reduced_);
+    traffic.received += (ranks_ - 1) * elements.size() * size_of(input.span.dtype);
   }
   return true;
-}
-
-void DirectReduceScatter::reduce_part(std::size_t index) {
-  const auto& [input, output] = parts_[index];
-  std::vector<const void*> sources(static_cast<std::size_t>(ranks_));
-  std::vector<std::byte> shown;  // a chunk of a result that nobody keeps
-  ReduceTask task = task_of(input, reduction_);
-  task.widen = output.dtype != input.span.dtype;
-  const Range block = block_of(input.span.count, ranks_, rank_);
-  for_each_chunk(block, input.span.dtype, [&](Range chunk) {
-    for (int r = 0; r < ranks_; ++r) {
-      sources[static_cast<std::size_t>(r)] = input.at(r, chunk.begin);
-    }
-    std::array<void*, 1> destination{};
-    if (output.data != nullptr) {
-      destination[0] = static_cast<std::byte*>(output.data) +
-                       (chunk.begin - block.begin) * size_of(output.dtype);
-    } else {
-      shown.resize(static_cast<std::size_t>(chunk.size() * size_of(output.dtype)));
-      destination[0] = shown.data();
-    }
-    task.sources = sources;
-    task.destinations = destination;
-    task.count = chunk.size();
-    reduce(task);
-    if (on_reduced_) {
-      on_reduced_(index, chunk.begin, chunk.size(), destination[0]);
-    }
-  });
 }
 
 bool DirectAllGather::run(std::int64_t, Traffic& traffic) {

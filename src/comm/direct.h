@@ -8,6 +8,7 @@
 // and two rounds of sequence words: all have entered, all are done. Adds in the tree for every P.
 #pragma once
 
+#include "base/range.h"
 #include "comm/operation.h"
 #include "comm/reduction.h"
 #include "comm/shared_memory.h"
@@ -45,6 +46,20 @@ class DirectOperation : public Operation {
   int ranks_;
 };
 
+// This rank's block of a part, or a range of it.
+struct BlockReduction {
+  std::size_t part = 0;  // as on_reduced is told
+  Range elements = {};   // likewise
+  Dtype dtype = Dtype::f32;
+  std::optional<Dtype> round_to = {};
+  std::vector<const std::byte*> sources = {};  // per rank: where its elements begin
+  Span output = {};                            // of as many, as ScatterPart::output
+};
+
+// Reduces it chunk by chunk and tells on_reduced, where there is one, of each.
+void reduce_block(const BlockReduction& block, const Reduction& reduction,
+                  const OnReduced& on_reduced);
+
 class DirectAllReduce : public DirectOperation {
  public:
   DirectAllReduce(const Fingerprint& fingerprint, int rank, int ranks,
@@ -68,8 +83,6 @@ class DirectReduceScatter : public DirectOperation {
   bool run(std::int64_t step, Traffic& traffic) override;
 
  private:
-  void reduce_part(std::size_t index);
-
   std::vector<Part> parts_;
   Reduction reduction_;
   OnReduced on_reduced_;

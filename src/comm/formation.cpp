@@ -251,7 +251,7 @@ std::shared_ptr<SharedMemory> allocate_symmetric(Communicator& group, std::int64
   segment->populate();
   return std::make_shared<SharedMemory>(
       SharedMemory::Description{group.group_id(), group.next_allocation(), group.rank(), bytes,
-                                std::string(name)},
+                                std::string(name), group.weak_from_this()},
       segment);
 }
 

@@ -1,6 +1,8 @@
 #include "comm/shared_memory.h"
 
 #include "base/range.h"
+#include "comm/communicator.h"
+#include "lockstep/error.h"
 #include "lockstep/group.h"
 
 #include <algorithm>
@@ -16,6 +18,14 @@ SharedMemory::SharedMemory(Description description, std::shared_ptr<Segment> seg
     : description_(std::move(description)),
       segment_(std::move(segment)),
       stride_(stride(description_.bytes)) {}
+
+std::shared_ptr<Communicator> SharedMemory::communicator() const {
+  std::shared_ptr<Communicator> communicator = description_.communicator.lock();
+  if (communicator == nullptr) {
+    throw GroupPoisoned("symmetric memory '" + name() + "': the handle of its group is gone");
+  }
+  return communicator;
+}
 
 }  // namespace comm
 

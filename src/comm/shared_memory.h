@@ -10,6 +10,8 @@
 
 namespace lockstep::comm {
 
+class Communicator;
+
 class SharedMemory {
  public:
   struct Description {
@@ -18,6 +20,7 @@ class SharedMemory {
     int rank = 0;
     std::int64_t bytes = 0;  // per rank, as asked for
     std::string name;
+    std::weak_ptr<Communicator> communicator = {};  // of this rank in that group
   };
 
   // Bytes from one rank's part to the next: whole pages, so that each rank first-touches its own.
@@ -32,6 +35,8 @@ class SharedMemory {
   std::uint64_t group() const { return description_.group; }
   std::uint64_t id() const { return description_.id; }
   const std::string& name() const { return description_.name; }
+  // Throws GroupPoisoned when the handle of the group is gone.
+  std::shared_ptr<Communicator> communicator() const;
 
  private:
   Description description_;

@@ -4,6 +4,13 @@
 #include <utility>
 
 namespace lockstep::parallel {
+namespace {
+
+// Buckets of leaves that travel or wait for the other ranks at a time: what those of a rank that is
+// ahead may take before it waits too.
+constexpr std::size_t kInFlight = 2;
+
+}  // namespace
 
 GradientCollector::GradientCollector(Device& device, Exchange& exchange,
                                      const std::vector<FlatParameter*>& parts,
@@ -26,21 +33,21 @@ GradientCollector::GradientCollector(Device& device, Exchange& exchange,
 }
 
 void GradientCollector::begin_step(LeafSum& sum, LeafOrder order) {
+  sum_ = &sum;
   windows_ = nullptr;
   shards_ = nullptr;
   sum.begin(order);
-  begin_step(static_cast<LeafTarget&>(sum), order);
+  begin_step(order);
 }
 
 void GradientCollector::begin_step(GradientWindows& windows, ShardSums& shards, LeafOrder order) {
+  sum_ = nullptr;
   windows_ = &windows;
   shards_ = &shards;
-  windows.begin_step();
-  begin_step(static_cast<LeafTarget&>(windows), order);
+  begin_step(order);
 }
 
-void GradientCollector::begin_step(LeafTarget& target, LeafOrder order) {
-  target_ = &target;
+void GradientCollector::begin_step(LeafOrder order) {
   order_ = order;
   started_ = 0;
   earlier_ = 0;
@@ -56,7 +63,7 @@ void GradientCollector::begin_step(LeafTarget& target, LeafOrder order) {
 
 void GradientCollector::carry(std::size_t parameter) {
   Slot& slot = slots_.at(parameter);
-  target_->put(slot.place.part, slot.place.member, 0, /*first=*/true, take_gradient(slot));
+  sum_->put(slot.place.part, slot.place.member, 0, /*first=*/true, take_gradient(slot));
   slot.arrived = true;
 }
 
@@ -112,14 +119,13 @@ void GradientCollector::on_gradient(std::size_t parameter) {
   note_overlap();
 }
 
-// The tree takes each leaf once, so a gradient that may still grow waits; for a window every
-// gradient waits until its bucket has one.
+// The tree takes each leaf once, so a gradient that may still grow waits; what travels leaf by leaf
+// goes from where LibTorch left it.
 bool GradientCollector::moves_now(const Slot& slot) const {
-  const bool known = firings_ == Firings::once || learned_;
-  const bool complete = known && overlap_ == Overlap::on && slot.firings == slot.expected;
   if (windows_ != nullptr) {
-    return complete && slot.bucket == started_ && windows_->try_open(slot.bucket);
+    return false;
   }
+  const bool complete = overlap_ == Overlap::on && slot.firings == slot.expected;
   const bool adds_in_parts = order_ == LeafOrder::running && firings_ == Firings::once;
   return adds_in_parts || (learned_ && complete);
 }
@@ -138,7 +144,7 @@ at::Tensor GradientCollector::take_gradient(const Slot& slot) const {
 }
 
 void GradientCollector::move(Slot& slot, const at::Tensor& gradient) {
-  target_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived, gradient);
+  sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived, gradient);
   slot.moved = true;
   slot.arrived = true;
 }
@@ -146,34 +152,15 @@ void GradientCollector::move(Slot& slot, const at::Tensor& gradient) {
 void GradientCollector::end_leaf() {
   if (windows_ != nullptr && !exchange_scale_) {
     start_remaining(std::nullopt);
-  } else if (windows_ == nullptr && order_ == LeafOrder::tree) {
-    for (Slot& slot : slots_) {
-      move_or_clear(slot);
-    }
-  } else if (windows_ == nullptr) {
-    for (Slot& slot : slots_) {
-      if (slot.pending.defined()) {
-        move(slot, std::exchange(slot.pending, at::Tensor()));
-      }
-    }
   }
   for (Slot& slot : slots_) {
+    if (windows_ == nullptr && slot.pending.defined()) {
+      move(slot, std::exchange(slot.pending, at::Tensor()));
+    } else if (windows_ == nullptr && order_ == LeafOrder::tree && !slot.moved) {
+      sum_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
+                torch::zeros_like(tensor_of(slot)));  // the tree needs its zero
+    }
     slot.expected = std::max(slot.expected, slot.firings);
-  }
-}
-
-// What a target that takes each leaf once has not got of this one.
-void GradientCollector::move_or_clear(Slot& slot) {
-  if (slot.moved) {
-    return;
-  }
-  if (slot.pending.defined()) {
-    move(slot, std::exchange(slot.pending, at::Tensor()));
-  } else if (windows_ != nullptr) {
-    target_->clear(slot.place.part, slot.place.member);
-  } else {  // the tree needs its zero
-    target_->put(slot.place.part, slot.place.member, leaf_, !slot.arrived,
-                 torch::zeros_like(tensor_of(slot)));
   }
 }
 
@@ -191,34 +178,60 @@ void GradientCollector::start_remaining(std::optional<double> scale) {
 
 void GradientCollector::start(std::size_t bucket, std::optional<double> scale) {
   LOCKSTEP_INVARIANT(bucket, ==, started_);
-  if (windows_ != nullptr) {
-    windows_->open(bucket);
-  }
-  for (const std::size_t parameter : progress_[bucket].parameters) {
-    Slot& slot = slots_[parameter];
-    if (windows_ != nullptr) {
-      move_or_clear(slot);
-    } else if (!slot.arrived) {
-      target_->clear(slot.place.part, slot.place.member);
-    }
-  }
-  FullBucket full;
+  FullBucket full = windows_ == nullptr ? summed(bucket) : leaf(bucket);
   full.name = buckets_[bucket].name;
-  for (const std::size_t part : buckets_[bucket].parts) {
-    const Dtype held = parts_[part]->dtype();
-    const SymmetricSpan& span = target_->span(part);
-    full.parts.push_back({span, held == span.dtype ? std::nullopt : std::optional(held)});
-  }
   if (scale && *scale != 1.0) {
     full.scale = scale;
   }
-  if (windows_ != nullptr) {
-    full.in_shards =
-        LeafInShards{shards_, buckets_[bucket].parts, leaf_, order_, scale.has_value()};
-    windows_->close();
+  if (full.leaf) {
+    full.leaf->last = scale.has_value();
+    if (earlier_ + started_ >= kInFlight) {
+      exchange_.wait_for(earlier_ + started_ - kInFlight);
+    }
   }
   ++started_;
   exchange_.start(full);
+}
+
+// What the leaves here add up to.
+FullBucket GradientCollector::summed(std::size_t bucket) {
+  for (const std::size_t parameter : progress_[bucket].parameters) {
+    const Slot& slot = slots_[parameter];
+    if (!slot.arrived) {
+      sum_->clear(slot.place.part, slot.place.member);
+    }
+  }
+  FullBucket full;
+  for (const std::size_t part : buckets_[bucket].parts) {
+    const Dtype held = parts_[part]->dtype();
+    const SymmetricSpan& span = sum_->span(part);
+    full.parts.push_back({span, held == span.dtype ? std::nullopt : std::optional(held)});
+  }
+  return full;
+}
+
+// This leaf's gradients, which leave the collector.
+FullBucket GradientCollector::leaf(std::size_t bucket) {
+  FullBucket full;
+  LeafOfBucket& leaf = full.leaf.emplace();
+  leaf.windows = windows_;
+  leaf.sums = shards_;
+  leaf.number = leaf_;
+  leaf.order = order_;
+  for (const std::size_t part : buckets_[bucket].parts) {
+    leaf.parts.push_back({.part = part, .members = {}});
+  }
+  std::size_t next = 0;
+  for (const std::size_t parameter : progress_[bucket].parameters) {
+    Slot& slot = slots_[parameter];
+    while (leaf.parts[next].part != slot.place.part) {
+      ++next;  // both go through the bucket's parts in order
+    }
+    slot.moved = true;
+    slot.arrived = slot.arrived || slot.pending.defined();
+    leaf.parts[next].members.push_back(std::exchange(slot.pending, at::Tensor()));
+  }
+  return full;
 }
 
 void GradientCollector::note_overlap() {

@@ -38,7 +38,8 @@ class GradientCollector {
   // Leaves add up here (local first), and the last one's backward exchanges the sum.
   void begin_step(LeafSum& sum, LeafOrder order);
   // Every leaf's backward exchanges it (across first); `shards` add them up. A parameter is taken
-  // to fire once in a backward until a leaf has shown more.
+  // to fire once in a backward until a leaf has shown more. LibTorch's gradients are kept until
+  // they travel; all of a bucket waits while two before it do.
   void begin_step(GradientWindows& windows, ShardSums& shards, LeafOrder order);
   // Counts what an earlier step left in the parameter's .grad as the first of this step's sum.
   void carry(std::size_t parameter);
@@ -69,21 +70,22 @@ class GradientCollector {
     std::int64_t expected = 1;  // most firings seen in one leaf
     bool moved = false;         // in this leaf
     bool arrived = false;       // in this step
-    at::Tensor pending = {};    // this leaf's gradient, while it can't be moved yet
+    at::Tensor pending = {};    // this leaf's gradient, while it waits
   };
   struct Progress {
     std::vector<std::size_t> parameters;
     std::size_t outstanding = 0;
   };
 
-  void begin_step(LeafTarget& target, LeafOrder order);
+  void begin_step(LeafOrder order);
   bool takes_leaves_once() const { return windows_ != nullptr || order_ == LeafOrder::tree; }
   const at::Tensor& tensor_of(const Slot& slot) const;
   const std::string& name_of(const Slot& slot) const;
   bool moves_now(const Slot& slot) const;
   at::Tensor take_gradient(const Slot& slot) const;
   void move(Slot& slot, const at::Tensor& gradient);
-  void move_or_clear(Slot& slot);
+  FullBucket summed(std::size_t bucket);
+  FullBucket leaf(std::size_t bucket);
   void start_complete_buckets();
   void start_remaining(std::optional<double> scale);
   void start(std::size_t bucket, std::optional<double> scale);
@@ -96,8 +98,8 @@ class GradientCollector {
   Overlap overlap_;
   Firings firings_;
   LeafOrder order_ = LeafOrder::running;
-  LeafTarget* target_ = nullptr;
-  GradientWindows* windows_ = nullptr;  // where leaves travel one by one
+  LeafSum* sum_ = nullptr;              // where leaves add up here
+  GradientWindows* windows_ = nullptr;  // through which they travel one by one
   ShardSums* shards_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<Progress> progress_;  // per bucket

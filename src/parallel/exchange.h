@@ -7,6 +7,7 @@
 #include "optim/norm.h"
 #include "parallel/device.h"
 #include "parallel/exchange_watch.h"
+#include "parallel/gradient_windows.h"
 #include "parallel/shard_sums.h"
 #include "parallel/stopwatch.h"
 
@@ -17,21 +18,22 @@
 
 namespace lockstep::parallel {
 
-// Where the shards of a bucket's mean end that is reduced leaf by leaf.
-struct LeafInShards {
-  ShardSums* sums;
-  std::vector<std::size_t> parts;  // the bucket's, numbered among all flat parameters
-  std::int64_t leaf;               // of this rank in this step, from 0
-  LeafOrder order;
-  bool last;  // then the sum becomes the mean
+// One leaf's gradients of a bucket, as backward left them, and where their mean ends.
+struct LeafOfBucket {
+  GradientWindows* windows = nullptr;  // that they travel through
+  ShardSums* sums = nullptr;
+  std::vector<LeafOfPart> parts = {};  // one per flat parameter
+  std::int64_t number = 0;             // the leaf's, of this rank in this step, from 0
+  LeafOrder order = LeafOrder::running;
+  bool last = false;  // then the sum becomes the mean
 };
 
 // A bucket whose gradients are complete on this rank.
 struct FullBucket {
-  std::string name;                            // in errors and traces
-  std::vector<ReducePart> parts;               // one per flat parameter
-  std::optional<double> scale;                 // 1/M; nothing when M is 1
-  std::optional<LeafInShards> in_shards = {};  // without: the mean ends in place
+  std::string name = {};                  // in errors and traces
+  std::vector<ReducePart> parts = {};     // one per flat parameter: the mean ends in place
+  std::optional<double> scale = {};       // 1/M; nothing when M is 1
+  std::optional<LeafOfBucket> leaf = {};  // instead of parts: reduced leaf by leaf into shards
 };
 
 class Exchange {

@@ -1,91 +1,52 @@
 #include "parallel/gradient_windows.h"
 
+#include "base/gradient_window.h"
+#include "comm/windowed.h"
+
 #include <algorithm>
 
 namespace lockstep::parallel {
 namespace {
 
-std::int64_t bytes_of(const FlatParameter& part) {
-  return part.layout().size() * size_of(part.dtype());  // a multiple of 64 elements
+std::int64_t largest_bytes(const std::vector<FlatParameter*>& parts) {
+  std::int64_t largest = 0;
+  for (const FlatParameter* part : parts) {
+    largest = std::max(largest, part->layout().size() * size_of(part->dtype()));
+  }
+  return largest;
 }
 
 }  // namespace
 
-GradientWindows::GradientWindows(Device& device, Group& group, Exchange& exchange,
-                                 const std::vector<FlatParameter*>& parts,
-                                 const std::vector<Bucket>& buckets)
-    : device_(device), exchange_(exchange), parts_(parts.begin(), parts.end()) {
-  std::int64_t largest = 0;
-  std::vector<std::int64_t> offsets(parts.size());
-  for (const Bucket& bucket : buckets) {
-    std::int64_t bytes = 0;
-    for (const std::size_t part : bucket.parts) {
-      offsets[part] = bytes;
-      bytes += bytes_of(*parts[part]);
+GradientWindows::GradientWindows(Device& device, Group& group,
+                                 const std::vector<FlatParameter*>& parts)
+    : device_(device),
+      parts_(parts.begin(), parts.end()),
+      memory_(group.allocate_symmetric(comm::kWindows * gradient_window_bytes(largest_bytes(parts)),
+                                       "gradients")) {}
+
+void GradientWindows::lay(const LeafOfPart& leaf, Range elements, void* to) const {
+  const FlatParameter& flat = part(leaf);
+  const optim::Vector window{to, flat.dtype()};
+  std::int64_t next = elements.begin;
+  const auto clear_up_to = [&](std::int64_t end) {
+    if (end > next) {
+      device_.clear(window.from(next - elements.begin), end - next);
     }
-    largest = std::max(largest, bytes);
-  }
-  memory_ = group.allocate_symmetric(static_cast<std::int64_t>(kWindows) * largest, "gradients");
-  for (std::size_t window = 0; window < kWindows; ++window) {
-    std::vector<SymmetricSpan>& spans = spans_.emplace_back();
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      spans.push_back(memory_.span(static_cast<std::int64_t>(window) * largest + offsets[part],
-                                   parts[part]->layout().size(), parts[part]->dtype()));
+  };
+  for (std::size_t i = 0; i < leaf.members.size(); ++i) {
+    const Range member = flat.layout().member(i);
+    const Range both = intersect(member, elements);
+    if (both.empty() || !leaf.members[i].defined()) {
+      continue;
     }
+    clear_up_to(both.begin);
+    device_.convert(window.from(both.begin - elements.begin),
+                    leaf.members[i].view({-1}).narrow(0, both.begin - member.begin, both.size()));
+    next = both.end;
   }
-}
-
-void GradientWindows::begin_step() {
-  travelled_ = 0;
-  open_.reset();
-}
-
-bool GradientWindows::try_open(std::size_t bucket) {
-  if (!open_ && (travelled_ < kWindows || exchange_.is_complete(travelled_ - kWindows))) {
-    open_ = bucket;
-  }
-  return open_ == bucket;
-}
-
-void GradientWindows::open(std::size_t bucket) {
-  if (!open_ && travelled_ >= kWindows) {
-    exchange_.wait_for(travelled_ - kWindows);
-  }
-  open_ = bucket;
-}
-
-void GradientWindows::close() {
-  ++travelled_;
-  open_.reset();
-}
-
-void GradientWindows::put(std::size_t part, std::size_t member, std::int64_t, bool,
-                          const at::Tensor& gradient) {
-  if (gradient.numel() > 0) {
-    const std::int64_t begin = parts_.at(part)->layout().member(member).begin;
-    device_.convert(values_from(part, begin), gradient);
-  }
-  clear_from(part, member, gradient.numel());
-}
-
-void GradientWindows::clear(std::size_t part, std::size_t member) { clear_from(part, member, 0); }
-
-// Up to the next member: another bucket's gradients lay here before.
-void GradientWindows::clear_from(std::size_t part, std::size_t member, std::int64_t element) {
-  const FlatLayout& layout = parts_.at(part)->layout();
-  const std::int64_t begin = layout.member(member).begin + element;
-  const std::int64_t end =
-      member + 1 < layout.members() ? layout.member(member + 1).begin : layout.size();
-  device_.clear(values_from(part, begin), end - begin);
-}
-
-const SymmetricSpan& GradientWindows::span(std::size_t part) const {
-  return spans_[window()].at(part);
-}
-
-optim::Vector GradientWindows::values_from(std::size_t part, std::int64_t element) const {
-  const SymmetricSpan& whole = span(part);
-  return optim::Vector{whole.data(), whole.dtype}.from(element);
+  clear_up_to(elements.end);
+  device_.host_follows_compute();  // the other ranks read it as soon as this returns
 }
 
 }  // namespace lockstep::parallel

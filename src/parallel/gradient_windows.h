@@ -1,58 +1,46 @@
-// Where gradients lie while their buckets travel (zero2): a bucket takes one of two windows of
-// symmetric memory, in turn, and leaves it when all ranks have read it.
+// Through what gradients travel that rest in shards (zero2, zero3): two windows of symmetric
+// memory, of a few MB however large a bucket is. A leaf's gradients are copied into them piece by
+// piece from where LibTorch left them (comm/windowed.h).
 #pragma once
 
-#include "parallel/bucket.h"
+#include "base/range.h"
+#include "lockstep/group.h"
 #include "parallel/device.h"
-#include "parallel/exchange.h"
 #include "parallel/flat_parameter.h"
-#include "parallel/leaf_target.h"
 
+#include <torch/torch.h>
+
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace lockstep::parallel {
 
-class GradientWindows final : public LeafTarget {
+// One leaf's gradients of a flat parameter, per member: of its shape, or undefined where there is
+// none.
+struct LeafOfPart {
+  std::size_t part = 0;  // its number among all flat parameters
+  std::vector<at::Tensor> members = {};
+};
+
+class GradientWindows {
  public:
-  static constexpr std::size_t kWindows = 2;
-
   // Collective. All references must outlive the windows.
-  GradientWindows(Device& device, Group& group, Exchange& exchange,
-                  const std::vector<FlatParameter*>& parts, const std::vector<Bucket>& buckets);
+  GradientWindows(Device& device, Group& group, const std::vector<FlatParameter*>& parts);
 
-  // Nothing travels any more.
-  void begin_step();
-  // Gives the next bucket that travels its window, if that is free now; every bucket of a leaf
-  // comes in order.
-  bool try_open(std::size_t bucket);
-  // The same, waiting for it.
-  void open(std::size_t bucket);
-  // The open bucket is full: its exchange starts now.
-  void close();
-
-  // Of the open bucket.
-  void put(std::size_t part, std::size_t member, std::int64_t leaf, bool first,
-           const at::Tensor& gradient) override;
-  void clear(std::size_t part, std::size_t member) override;
-  const SymmetricSpan& span(std::size_t part) const override;
-
+  const SymmetricMemory& memory() const { return memory_; }
   std::size_t parts() const { return parts_.size(); }
   std::int64_t bytes() const { return memory_.bytes(); }
 
- private:
-  optim::Vector values_from(std::size_t part, std::int64_t element) const;
-  void clear_from(std::size_t part, std::size_t member, std::int64_t element);
-  std::size_t window() const { return travelled_ % kWindows; }
+  const FlatParameter& part(const LeafOfPart& leaf) const { return *parts_.at(leaf.part); }
+  // Copies elements [begin, end) of the flat parameter that `leaf` is of to `to`, in its dtype:
+  // zeros between members and where there is no gradient.
+  void lay(const LeafOfPart& leaf, Range elements, void* to) const;
 
+ private:
   Device& device_;
-  Exchange& exchange_;
   std::vector<const FlatParameter*> parts_;
   SymmetricMemory memory_;
-  std::vector<std::vector<SymmetricSpan>> spans_;  // [window][part]
-  std::size_t travelled_ = 0;                      // buckets of this step, all leaves
-  std::optional<std::size_t> open_;
 };
 
 }  // namespace lockstep::parallel

@@ -3,18 +3,29 @@
 namespace lockstep::parallel {
 namespace {
 
-std::vector<Dtype> dtypes_of(const FullBucket& bucket) {
-  std::vector<Dtype> dtypes;
+struct PartSize {
+  Dtype dtype;
+  std::int64_t count;
+};
+
+std::vector<PartSize> sizes_of(const FullBucket& bucket) {
+  std::vector<PartSize> sizes;
   for (const ReducePart& part : bucket.parts) {
-    dtypes.push_back(part.data.dtype);
+    sizes.push_back({part.data.dtype, part.data.count});
   }
-  return dtypes;
+  if (bucket.leaf) {
+    for (const LeafOfPart& leaf : bucket.leaf->parts) {
+      const FlatParameter& part = bucket.leaf->windows->part(leaf);
+      sizes.push_back({part.dtype(), part.layout().size()});
+    }
+  }
+  return sizes;
 }
 
-std::int64_t bytes_of(const FullBucket& bucket) {
+std::int64_t bytes_of(const std::vector<PartSize>& parts) {
   std::int64_t bytes = 0;
-  for (const ReducePart& part : bucket.parts) {
-    bytes += part.data.bytes();
+  for (const PartSize& part : parts) {
+    bytes += part.count * size_of(part.dtype);
   }
   return bytes;
 }
@@ -26,13 +37,14 @@ void GroupExchange::start(const FullBucket& bucket) {
   options.op = ReduceOp::sum;
   options.name = bucket.name;
   options.scale = bucket.scale;
-  options.on_reduced = [this, dtypes = dtypes_of(bucket)](std::size_t part, std::int64_t,
-                                                          std::int64_t count, const void* values) {
-    device_.add_squares(squares_, {values, dtypes.at(part)}, count);
+  const std::vector<PartSize> parts = sizes_of(bucket);
+  options.on_reduced = [this, parts](std::size_t part, std::int64_t, std::int64_t count,
+                                     const void* values) {
+    device_.add_squares(squares_, {values, parts.at(part).dtype}, count);
   };
   device_.communication_follows_compute();
   const auto running = exposed_.run();
-  watch_.started(bucket.name, bytes_of(bucket));
+  watch_.started(bucket.name, bytes_of(parts));
   works_.push_back(issue(bucket, options));
 }
 

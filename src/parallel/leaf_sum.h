@@ -5,7 +5,6 @@
 #include "parallel/flat_parameter.h"
 #include "parallel/gradient_memory.h"
 #include "parallel/leaf_order.h"
-#include "parallel/leaf_target.h"
 #include "parallel/partial_sums.h"
 
 #include <torch/torch.h>
@@ -15,18 +14,21 @@
 
 namespace lockstep::parallel {
 
-class LeafSum final : public LeafTarget {
+class LeafSum {
  public:
   // All references must outlive the sum. Sums end in `gradients`.
   LeafSum(Device& device, const std::vector<FlatParameter*>& parts, GradientMemory& gradients);
 
   // Before the first put of a step.
   void begin(LeafOrder order) { order_ = order; }
-  // In tree order every leaf must be put once, in order (zeros when absent).
+  // Takes leaf `leaf` (from 0) of a member; `first`: the first of this step. In tree order every
+  // leaf must be put once, in order (zeros when absent).
   void put(std::size_t part, std::size_t member, std::int64_t leaf, bool first,
-           const at::Tensor& gradient) override;
-  void clear(std::size_t part, std::size_t member) override;
-  const SymmetricSpan& span(std::size_t part) const override { return gradients_.span(part); }
+           const at::Tensor& gradient);
+  // Makes the member's gradient zero: nothing was put.
+  void clear(std::size_t part, std::size_t member);
+  // What travels of a flat parameter.
+  const SymmetricSpan& span(std::size_t part) const { return gradients_.span(part); }
 
   // Bytes of partial sums beyond the gradients themselves.
   std::int64_t bytes() const { return partial_sums_.bytes(); }

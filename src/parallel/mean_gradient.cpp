@@ -37,8 +37,7 @@ void MeanGradient::hold_shards(GradientWidth width) {
   const bool complete = windows_ && windows_->parts() == model_.parts().size();
   if (!complete) {
     windows_.reset();
-    windows_ = std::make_unique<GradientWindows>(device_, group_, exchange_, model_.parts(),
-                                                 model_.buckets());
+    windows_ = std::make_unique<GradientWindows>(device_, group_, model_.parts());
   }
   if (!complete || shards_->width() != width) {
     shards_.reset();

@@ -1,4 +1,6 @@
+#include "base/gradient_window.h"
 #include "base/range.h"
+#include "comm/windowed.h"
 #include "lockstep/plan.h"
 #include "plan/flat_buckets.h"
 
@@ -7,9 +9,6 @@
 
 namespace lockstep::plan {
 namespace {
-
-// Where gradients don't rest in full: one bucket fills while the one before travels.
-constexpr std::int64_t kBucketsInFlight = 2;
 
 // Partial sums that hold a rank's gradient while its leaves add up.
 std::int64_t partial_sums(const Training& training) {
@@ -32,9 +31,8 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
   Ledger held;
   const bool one_copy = shares_parameters(training.stage, training.share_parameters);
   const bool in_shards = updates_shards(training.stage, training.share_parameters);
-  std::int64_t largest = 0;  // bucket of gradients as they are sent
+  std::int64_t largest = 0;  // flat parameter's gradient, as it is sent
   for (const auto& bucket : flat_buckets(parameters, training)) {
-    std::int64_t sent = 0;
     for (const Flat& flat : bucket) {
       const std::int64_t all = flat.layout.size();
       const std::int64_t shard = flat.layout.shard(0).size();
@@ -43,11 +41,10 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training) {
                         partial_sums(training);
       held.optimizer += (in_shards ? shard : all) *
                         optimizer_bytes_per_element(flat.dtype, training.optimizer_vectors);
-      sent += all * size_of(flat.sent_dtype);
+      largest = std::max(largest, all * size_of(flat.sent_dtype));
     }
-    largest = std::max(largest, sent);
   }
-  held.transient = across_first(training) ? kBucketsInFlight * largest : 0;
+  held.transient = across_first(training) ? comm::kWindows * gradient_window_bytes(largest) : 0;
   for (const Parameter& parameter : parameters) {
     held.parameters += parameter.trainable ? 0 : parameter.elements * size_of(parameter.dtype);
   }

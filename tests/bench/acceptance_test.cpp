@@ -77,14 +77,44 @@ TEST(Acceptance, a_failed_session_misses_all_its_bounds) {
 
 TEST(Acceptance, memory_is_summed_over_ranks) {
   const nlohmann::json report{
+      {"precision", "bf16"},
+      {"stage", "zero2"},
+      {"ranks", 2},
+      {"parameters", 10},
       {"memory",
        {{"per_rank",
          {{{"activations_peak", 10}, {"pss_peak", 105}},
           {{"activations_peak", 30}, {"pss_peak", 135}}}},
         {"predicted",
          {{"parameters", 40}, {"gradients", 30}, {"optimizer", 20}, {"transient_peak", 10}}}}}};
-  EXPECT_DOUBLE_EQ(memory_ratio(report), 1.0);
-  EXPECT_THROW(memory_ratio(nlohmann::json::object()), std::exception);
+  EXPECT_DOUBLE_EQ(memory_ratios(report).to_ledger, 1.0);
+  EXPECT_DOUBLE_EQ(memory_ratios(report).to_formula, 200.0 / (2 * 9 * 10));
+  EXPECT_THROW(memory_ratios(nlohmann::json::object()), std::exception);
+}
+
+// spec.md's column.
+TEST(Acceptance, memory_is_held_to_the_bytes_per_parameter_of_each_stage) {
+  const auto bytes = [](const char* precision, const char* stage, int ranks) {
+    return bytes_per_parameter({.precision = precision, .stage = stage, .ranks = ranks});
+  };
+  for (const int p : {2, 4}) {
+    EXPECT_DOUBLE_EQ(bytes("bf16", "ddp", p), 16);
+    EXPECT_DOUBLE_EQ(bytes("bf16", "zero1", p), 4 + 12.0 / p);
+    EXPECT_DOUBLE_EQ(bytes("bf16", "zero2", p), 2 + 14.0 / p);
+    EXPECT_DOUBLE_EQ(bytes("bf16", "zero3", p), 16.0 / p);
+    EXPECT_DOUBLE_EQ(bytes("f32", "zero1", p), 8 + 8.0 / p);
+    EXPECT_DOUBLE_EQ(bytes("f32", "zero2", p), 4 + 12.0 / p);
+  }
+  EXPECT_EQ(memory_questions().size(), 9u);
+  const auto judgements =
+      judge(MemoryQuestion{}, MemoryRatios{.to_ledger = 1.029, .to_formula = 1.021});
+  ASSERT_EQ(judgements.size(), 2u);
+  EXPECT_TRUE(holds(judgements[0]));
+  EXPECT_FALSE(holds(judgements[1]));
+  for (const Judgement& judgement : judge(MemoryQuestion{}, std::nullopt, "rank 1 died")) {
+    EXPECT_FALSE(holds(judgement));
+    EXPECT_EQ(judgement.failure, "rank 1 died");
+  }
 }
 
 TEST(Acceptance, areas_without_bounds_are_refused_by_name) {

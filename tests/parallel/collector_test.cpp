@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace lockstep::parallel {
 namespace {
 
@@ -12,14 +14,19 @@ using test::values_of;
 // Records what is started; complete at once.
 class RecordingExchange final : public Exchange {
  public:
-  void start(const FullBucket& bucket) override { started.push_back(bucket.name); }
+  void start(const FullBucket& bucket) override {
+    started.push_back(bucket.name);
+    leaves.push_back(bucket.leaf);
+  }
   void progress() override {}
   bool is_complete(std::size_t n) override { return n < started.size(); }
-  void wait_for(std::size_t) override {}
+  void wait_for(std::size_t n) override { waited.push_back(n); }
   void finish() override { ++finished; }
   Range counts_squares_of(std::int64_t count) const override { return {0, count}; }
 
   std::vector<std::string> started;
+  std::vector<std::optional<LeafOfBucket>> leaves;
+  std::vector<std::size_t> waited;
   int finished = 0;
 };
 
@@ -188,6 +195,55 @@ TEST_F(CollectorTest, CarriedGradientIsTheFirstOfTheSum) {
   EXPECT_EQ(values_of(gradients_->view(1, 0)), (std::vector<double>{7, 7}));
   EXPECT_TRUE(all->arrived(0));
   EXPECT_FALSE(all->arrived(2));
+}
+
+// Leaf by leaf LibTorch's own tensors travel, from the first step on.
+TEST_F(CollectorTest, LeavesTravelFromWhereTheyAreAndTheThirdWaitsForTheFirst) {
+  GradientWindows windows(*device_, group_, parts_);
+  ShardSums shards(*device_, parts_, GradientWidth::leaf);
+  const auto all = collector();
+  all->begin_step(windows, shards, LeafOrder::running);
+  all->begin_leaf(0, std::nullopt);
+  const at::Tensor gradient = torch::full({2}, 3.0f);
+  parts_[1]->member(0).tensor.mutable_grad() = gradient;
+  all->on_gradient(1);
+  EXPECT_EQ(exchange_.started, Names{});
+  EXPECT_TRUE(all->arrived(1) == false && !parts_[1]->member(0).tensor.grad().defined());
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1"}));
+  const at::Tensor sent = exchange_.leaves.at(1)->parts.at(0).members.at(0);
+  EXPECT_EQ(sent.const_data_ptr(), gradient.const_data_ptr());
+  EXPECT_EQ(exchange_.leaves[1]->parts[0].part, 1u);
+  EXPECT_FALSE(exchange_.leaves[1]->last);
+  EXPECT_TRUE(all->arrived(1));
+  EXPECT_EQ(exchange_.waited, std::vector<std::size_t>{});
+  all->end_leaf();
+  EXPECT_EQ(exchange_.started, (Names{"b0", "b1", "b2"}));
+  EXPECT_FALSE(exchange_.leaves.at(2)->parts.at(0).members.at(0).defined()) << "absent";
+  EXPECT_EQ(exchange_.waited, std::vector<std::size_t>{0});
+  EXPECT_FALSE(all->arrived(2));
+  all->begin_leaf(1, 0.5);
+  fire(*all, 0, 1.0f);
+  EXPECT_EQ(exchange_.waited, (std::vector<std::size_t>{0, 1}));
+  all->end_leaf();
+  all->finish(0.5);
+  EXPECT_EQ(exchange_.leaves.at(5)->number, 1);
+  EXPECT_TRUE(exchange_.leaves[5]->last);
+  EXPECT_EQ(all->started(), 6);
+}
+
+// As LibTorch would have added to .grad, until the bucket travels.
+TEST_F(CollectorTest, ALeafsGradientThatComesInPartsTravelsAsTheirSum) {
+  GradientWindows windows(*device_, group_, parts_);
+  ShardSums shards(*device_, parts_, GradientWidth::leaf);
+  const auto all = collector(Overlap::off);
+  all->begin_step(windows, shards, LeafOrder::running);
+  all->begin_leaf(0, 1.0);
+  fire(*all, 0, 1.0f);
+  fire(*all, 0, 2.0f);
+  end(*all);
+  EXPECT_EQ(values_of(exchange_.leaves.at(0)->parts.at(0).members.at(0)),
+            (std::vector<double>{3, 3}));
 }
 
 TEST_F(CollectorTest, SparseGradientIsNamed) {

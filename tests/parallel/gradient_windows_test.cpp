@@ -1,85 +1,66 @@
 #include "parallel/gradient_windows.h"
 
+#include "base/gradient_window.h"
+#include "comm/windowed.h"
 #include "parallel/modules.h"
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace lockstep::parallel {
 namespace {
 
-// Buckets are complete when the test says so.
-class ManualExchange final : public Exchange {
- public:
-  void start(const FullBucket&) override {}
-  void progress() override {}
-  bool is_complete(std::size_t n) override { return n < complete; }
-  void wait_for(std::size_t n) override { waited.push_back(n); }
-  void finish() override {}
-  Range counts_squares_of(std::int64_t count) const override { return {0, count}; }
+NamedParameter zeros(const char* name, std::int64_t elements, torch::Dtype dtype) {
+  return {name, torch::zeros({elements}), dtype};
+}
 
-  std::size_t complete = 0;
-  std::vector<std::size_t> waited;
-};
-
+// Members of 3, 70, 0 and 64 elements, at 0, 64, 192 and 192 of 256.
 class GradientWindowsTest : public testing::Test {
  protected:
   GradientWindowsTest()
-      : first_(
-            *device_,
-            {{"a", torch::zeros({3}), torch::kFloat32}, {"b", torch::zeros({70}), torch::kFloat32}},
-            {}),
-        second_(*device_, {{"c", torch::zeros({2}), torch::kFloat32}}, {}) {}
-
-  std::vector<float> held(std::size_t part) const {
-    const SymmetricSpan& span = windows_.span(part);
-    const auto* values = static_cast<const float*>(span.data());
-    return {values, values + span.count};
-  }
+      : flat_(*device_,
+              {zeros("a", 3, torch::kBFloat16), zeros("b", 70, torch::kBFloat16),
+               zeros("c", 0, torch::kBFloat16), zeros("d", 64, torch::kBFloat16)},
+              {}) {}
 
   std::unique_ptr<Device> device_ = make_cpu_device();
   Group group_ = Group::alone();
-  FlatParameter first_;
-  FlatParameter second_;
-  ManualExchange exchange_;
-  GradientWindows windows_{
-      *device_, group_, exchange_, {&first_, &second_}, {{"b0", {0}}, {"b1", {1}}}};
+  FlatParameter flat_;
 };
 
-TEST_F(GradientWindowsTest, TwoBucketsTravelAndTheThirdWaitsForTheFirst) {
-  EXPECT_EQ(windows_.bytes(), 2 * 192 * 4) << "two of the largest bucket";
-  windows_.begin_step();
-  EXPECT_TRUE(windows_.try_open(0));
-  EXPECT_FALSE(windows_.try_open(1)) << "while bucket 0 is open";
-  const void* const window = windows_.span(0).data();
-  windows_.close();
-  EXPECT_TRUE(windows_.try_open(1));
-  EXPECT_NE(windows_.span(1).data(), window);
-  windows_.close();
-  EXPECT_FALSE(windows_.try_open(0)) << "the next leaf's";
-  exchange_.complete = 1;
-  EXPECT_TRUE(windows_.try_open(0));
-  EXPECT_EQ(windows_.span(0).data(), window);
-  windows_.close();
-  windows_.open(1);
-  EXPECT_EQ(exchange_.waited, std::vector<std::size_t>{1});
+TEST_F(GradientWindowsTest, AreAsLargeAsTheLargestFlatParameterAndNeverLargerThanAFewMB) {
+  FlatParameter wide(*device_, {zeros("w", 300, torch::kFloat32)}, {});
+  EXPECT_EQ(GradientWindows(*device_, group_, {&flat_, &wide}).bytes(), 2 * 320 * 4);
+  FlatParameter large(*device_, {zeros("l", 3'000'000, torch::kBFloat16)}, {});
+  const GradientWindows windows(*device_, group_, {&large, &flat_});
+  EXPECT_EQ(windows.bytes(), 2 * kLargestGradientWindow);
+  EXPECT_EQ(windows.parts(), 2u);
 }
 
-// The norm counts every element of a bucket.
-TEST_F(GradientWindowsTest, NothingOfAnotherBucketIsLeftInPadding) {
-  windows_.begin_step();
-  for (int turn = 0; turn < 2; ++turn) {
-    windows_.open(0);
-    windows_.put(0, 0, 0, true, torch::full({3}, 1.0f));
-    windows_.put(0, 1, 0, true, torch::full({70}, 2.0f));
-    windows_.close();
+TEST_F(GradientWindowsTest, LayAnyRangeOfALeafAndZerosElsewhere) {
+  const GradientWindows windows(*device_, group_, {&flat_});
+  ASSERT_EQ(flat_.layout().size(), 256);
+  const auto numbered = [](std::int64_t first, torch::IntArrayRef shape) {
+    return (torch::arange(c10::multiply_integers(shape)) + first).to(torch::kBFloat16).view(shape);
+  };
+  const LeafOfPart leaf{.part = 0, .members = {numbered(1, {3}), {}, {}, numbered(11, {8, 8})}};
+  std::vector<float> expected(256);
+  for (std::size_t i = 0; i < 3; ++i) {
+    expected[i] = static_cast<float>(1 + i);
   }
-  windows_.open(1);
-  windows_.clear(1, 0);
-  EXPECT_EQ(held(1), std::vector<float>(64, 0.0f));
-  windows_.put(1, 0, 1, false, torch::full({2}, 5.0f));
-  std::vector<float> expected(64, 0.0f);
-  expected[0] = expected[1] = 5.0f;
-  EXPECT_EQ(held(1), expected);
+  for (std::size_t i = 0; i < 64; ++i) {
+    expected[192 + i] = static_cast<float>(11 + i);
+  }
+  for (const Range range : {Range{0, 256}, {0, 2}, {2, 64}, {1, 193}, {64, 192}, {200, 256}}) {
+    const torch::Tensor to = torch::full({range.size() + 1}, 77, torch::kBFloat16);
+    windows.lay(leaf, range, to.mutable_data_ptr());
+    const torch::Tensor laid = to.to(torch::kFloat32);
+    const auto* values = laid.const_data_ptr<float>();
+    EXPECT_EQ(std::vector<float>(values, values + range.size()),
+              std::vector<float>(expected.begin() + range.begin, expected.begin() + range.end));
+    EXPECT_EQ(values[range.size()], 77) << "wrote behind " << range.end;
+  }
 }
 
 }  // namespace

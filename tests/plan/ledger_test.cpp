@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 namespace lockstep::plan {
@@ -119,9 +120,24 @@ TEST(Ledger, accumulating_in_shards_or_in_full) {
   EXPECT_EQ(held(1, true).gradients, kElements);
   EXPECT_EQ(held(4, true).gradients, 2 * kElements);
   EXPECT_EQ(held(4, true, true).gradients, 2 * 2 * kElements);
-  EXPECT_EQ(held(4, true).transient, 2 * 2 * kElements) << "two leaves' buckets";
+  EXPECT_EQ(held(4, true).transient, 2 * 2 * kElements) << "two windows";
   EXPECT_EQ(held(4, false).gradients, 4 * kElements);
   EXPECT_EQ(held(4, false).transient, 0);
+}
+
+// spec.md's formulas hold to 2 percent with all that is in flight.
+TEST(Ledger, windows_are_small_against_a_large_model) {
+  const Model model = gpt2({}, Dtype::bf16);
+  for (const int ranks : {2, 4}) {
+    for (const auto& [stage, shared, bytes] : {std::tuple{Stage::zero2, false, 2 + 14.0 / ranks},
+                                               {Stage::zero2, true, 16.0 / ranks},
+                                               {Stage::zero3, false, 16.0 / ranks}}) {
+      const Ledger held =
+          ledger(model, {.stage = stage, .ranks = ranks, .share_parameters = shared});
+      EXPECT_EQ(held.transient, 2 * (2 << 20));
+      EXPECT_LT(static_cast<double>(held.total()), 1.02 * bytes * 124'439'808);
+    }
+  }
 }
 
 TEST(Ledger, padding_is_counted_and_small) {
