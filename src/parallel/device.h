@@ -42,7 +42,7 @@ class Device {
   virtual void sgd(const optim::SgdVectors& vectors, const optim::SgdStep& step,
                    std::int64_t count) = 0;
 
-  // Asked before a Work is issued: it will see everything that was queued until now.
+  // Asked before a Work is issued or given more: it will see all that was queued until now.
   virtual void communication_follows_compute() = 0;
   // Asked for each Work before anything that reads its output is queued. Waits as far as the device
   // needs (on a CPU: entirely); throws what Work::wait() throws.

@@ -46,7 +46,7 @@ void GradientWindows::lay(const LeafOfPart& leaf, Range elements, void* to) cons
     next = both.end;
   }
   clear_up_to(elements.end);
-  device_.host_follows_compute();  // the other ranks read it as soon as this returns
+  device_.communication_follows_compute();  // the other ranks read it when this returns
 }
 
 }  // namespace lockstep::parallel
