@@ -225,7 +225,7 @@ std::shared_ptr<SharedMemory> allocate_own(Communicator& group, std::int64_t byt
     segment->populate();
     return std::make_shared<SharedMemory>(
         SharedMemory::Description{group.group_id(), group.next_allocation(), 0, bytes,
-                                  std::string(name)},
+                                  std::string(name), group.weak_from_this()},
         segment);
   } catch (const SystemError& error) {
     group.fail(

@@ -12,10 +12,12 @@
 #include "base/range.h"
 #include "comm/operation.h"
 #include "comm/reduction.h"
+#include "comm/scheduled.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -47,9 +49,9 @@ class WindowedReduceScatter : public Operation {
   std::int64_t steps() const override { return static_cast<std::int64_t>(pieces_.size()) + 1; }
   Gate gate(std::int64_t) const override { return Gate::stepped; }
   Ends ends() const override { return Ends::alone; }
-  void run(std::int64_t step, Traffic& traffic) override;
+  bool run(std::int64_t step, Traffic& traffic) override;
 
- private:
+ protected:
   struct Piece {
     std::size_t part;
     Range columns;  // of every rank's block
@@ -59,10 +61,14 @@ class WindowedReduceScatter : public Operation {
   // Elements of each rank's block that a window has room for.
   std::int64_t columns_of(Dtype dtype) const;
   void cut(std::size_t part);
-  void fill(std::size_t piece);
+  // Writes what a piece holds for each rank to `place(rank)`; after its last, a part is let go.
+  template <class Place>
+  void fill(std::size_t piece, Place place);
   void work(std::size_t piece, Traffic& traffic);
   // The elements of its part that a piece holds for a rank.
   Range elements_of(const Piece& piece, int rank) const;
+  // This rank's elements of a piece where its result belongs, if anywhere.
+  Span output_of(const Piece& piece) const;
   // Where rank `from` lays what it has of a piece for rank `to`.
   std::byte* place(std::size_t piece, int from, int to) const;
 
@@ -73,6 +79,24 @@ class WindowedReduceScatter : public Operation {
   Reduction reduction_;
   OnReduced on_reduced_;
   std::vector<Piece> pieces_;
+};
+
+// The same over a network: each piece is a collective of its own, out of this rank's window and
+// into its output, by pairwise: (P-1)·X/P sent and received. Counts that ranks share evenly only.
+class WindowedMessages final : public WindowedReduceScatter {
+ public:
+  using WindowedReduceScatter::WindowedReduceScatter;
+  void carry_by(Transport& transport) { transport_ = &transport; }
+  std::int64_t steps() const override { return 1; }
+  Gate gate(std::int64_t) const override { return Gate::entered; }
+  bool run(std::int64_t step, Traffic& traffic) override;
+
+ private:
+  std::unique_ptr<ScheduledOperation> begin(std::size_t piece);
+
+  Transport* transport_ = nullptr;
+  std::size_t piece_ = 0;
+  std::unique_ptr<ScheduledOperation> running_;  // of piece_
 };
 
 }  // namespace lockstep::comm
