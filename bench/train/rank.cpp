@@ -109,9 +109,9 @@ class Training {
     std::int64_t most = 0;
     for ([[maybe_unused]] const MicroStep& micro : parallel_.micro_steps(1)) {
       const torch::Tensor loss = model_->loss(batch.tokens, batch.targets);
-      most = train::resident_bytes();
+      most = train::resident_memory().total();
       loss.backward();
-      most = std::max(most, train::resident_bytes());
+      most = std::max(most, train::resident_memory().total());
     }
     optimizer_.step();
     std::vector<std::int64_t> all(static_cast<std::size_t>(meeting_.size()));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace lockstep::train {
 namespace {
@@ -30,18 +31,51 @@ std::string plural(std::int64_t count, const char* thing) {
   return grouped(count) + " " + thing + (count == 1 ? "" : "s");
 }
 
-std::string ledger_table(const plan::Ledger& bytes) {
-  const std::array columns{
-      std::pair{"parameters", bytes.parameters}, std::pair{"gradients", bytes.gradients},
-      std::pair{"optimizer", bytes.optimizer}, std::pair{"transient", bytes.transient},
-      std::pair{"total", bytes.parameters + bytes.gradients + bytes.optimizer + bytes.transient}};
-  std::string heads;
-  std::string values;
-  for (const auto& [name, count] : columns) {
-    heads += format("%12s", name);
-    values += format("%12s", bytes_text(count).c_str());
+std::string cells(const std::vector<std::string>& texts) {
+  std::string line;
+  for (const std::string& text : texts) {
+    line += format("%12s", text.c_str());
   }
-  return line_of("ledger", heads) + line_of("  per rank", values + "  + activations");
+  return line;
+}
+
+std::vector<std::string> ledger_cells(const plan::Ledger& bytes) {
+  return {bytes_text(bytes.parameters), bytes_text(bytes.gradients), bytes_text(bytes.optimizer),
+          bytes_text(bytes.transient)};
+}
+
+std::string ledger_table(const plan::Ledger& bytes) {
+  return line_of("ledger", cells({"parameters", "gradients", "optimizer", "transient", "total"})) +
+         line_of("  per rank", cells(ledger_cells(bytes)) + cells({bytes_text(bytes.total())}) +
+                                   "  + activations");
+}
+
+std::string phase_line(const char* name, const MemorySample& sample) {
+  return line_of(name,
+                 cells(ledger_cells(sample.held)) +
+                     cells({bytes_text(sample.activations), bytes_text(sample.activations_peak),
+                            bytes_text(*sample.resident)}));
+}
+
+// Of the rank that has most resident, at the moments that were looked at.
+std::string memory_table(const Report& report) {
+  const auto most = std::ranges::max_element(report.ranks, {}, &RankRecord::resident_peak);
+  if (most == report.ranks.end() || !most->at(Moment::before_forward).resident) {
+    return "";
+  }
+  std::string table = line_of("memory", cells({"parameters", "gradients", "optimizer", "transient",
+                                               "activations", "at most", "resident"})) +
+                      line_of("  formula", cells(ledger_cells(report.predicted.ledger)));
+  constexpr std::array kPhases{std::pair{"  at rest", Moment::before_forward},
+                               std::pair{"  forward", Moment::after_forward},
+                               std::pair{"  last hook", Moment::after_backward},
+                               std::pair{"  update", Moment::after_update}};
+  for (const auto& [name, moment] : kPhases) {
+    table += most->at(moment).resident ? phase_line(name, most->at(moment)) : "";
+  }
+  return table + line_of("  shared", "of all ranks " + bytes_text(shared_resident(report)) +
+                                         " resident, of " + bytes_text(report.shared_allocated) +
+                                         " allocated");
 }
 
 std::string batch_text(const Options& options) {
@@ -218,6 +252,8 @@ void Console::validation(const ValidationPoint& point) {
 }
 
 void Console::outcome(const Report& report) {
+  end_live_line();
+  print(memory_table(report));
   if (!report.history.step_ms.empty()) {
     note(format(
         "speed       %.1f ms per step, %s tokens/s, MFU %.1f %% of the %.0f GFLOP/s that "

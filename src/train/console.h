@@ -33,7 +33,7 @@ class Console {
   void tokenising(std::int64_t done_bytes, std::int64_t total_bytes);
   void step(const StepResult& step, const Options& options);
   void validation(const ValidationPoint& point);
-  // Speed, and what to change.
+  // Memory next to the formula, speed, and what to change.
   void outcome(const Report& report);
 
  private:

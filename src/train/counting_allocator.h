@@ -13,4 +13,8 @@ void count_allocations();
 // Bytes of tensors allocated since count_allocations() and still alive, as malloc rounds them.
 std::int64_t live_tensor_bytes();
 
+// The most that were alive at once since the last call (at first since count_allocations()); a
+// little off where other threads allocate during the call.
+std::int64_t take_peak_tensor_bytes();
+
 }  // namespace lockstep::train

@@ -1,7 +1,12 @@
 // What a rank's process really holds, against what the ledger says.
 #pragma once
 
+#include "lockstep/plan.h"
+#include "train/moment.h"
+
+#include <array>
 #include <cstdint>
+#include <optional>
 
 namespace lockstep::train {
 
@@ -13,38 +18,51 @@ void keep_freed_memory();
 // Gives back what was kept, when no backward will want it again.
 void release_freed_memory();
 
-// Bytes of anonymous and shared memory resident in this process, each shared page counted as its
-// share among the processes that map it (Pss_Anon + Pss_Shmem of /proc/self/smaps_rollup). Memory
-// that malloc keeps for reuse is given back first, so that it is not counted. Takes milliseconds
-// per GB. Throws SystemError when the kernel does not tell.
-std::int64_t resident_bytes();
+// Bytes resident in this process, each shared page counted as its share among the processes that
+// map it.
+struct Resident {
+  std::int64_t anonymous = 0;  // Pss_Anon of /proc/self/smaps_rollup
+  std::int64_t shared = 0;     // Pss_Shmem
+  std::int64_t total() const { return anonymous + shared; }
+};
 
-// Sampled during one step, in bytes; `resident` at rest and where it was highest, activations where
-// they were highest.
+// Memory that malloc keeps for reuse is given back first, so that it is not counted. Takes
+// milliseconds per GB. Throws SystemError when the kernel does not tell.
+Resident resident_memory();
+
+// What a rank holds at one moment of a step, in bytes.
+struct MemorySample {
+  plan::Ledger held = {};                     // counted by the engine
+  std::int64_t activations = 0;               // tensors alive that were not at rest
+  std::int64_t activations_peak = 0;          // the most since the moment before
+  std::optional<std::int64_t> resident = {};  // less the baseline, where the kernel was asked
+};
+
+// Per moment; before_forward: at rest, before the step's first. Of several micro-batches the most.
+using MemoryPhases = std::array<MemorySample, kMoments>;
+
+// Looks at memory through a step: call either function at every moment of it.
 class MemoryWatch {
  public:
   // `baseline`: what the process held before the model was made.
   explicit MemoryWatch(std::int64_t baseline) : baseline_(baseline) {}
 
-  // Call at rest: tensors alive now are no activations.
-  void begin();
-  // Takes a sample.
-  void sample();
+  // `held`: what the engine holds now. Tensors alive at a step's first moment are no activations.
+  MemorySample count(Moment moment, const plan::Ledger& held);
+  // Asks the kernel too, and keeps the sample.
+  MemorySample sample(Moment moment, const plan::Ledger& held);
 
   std::int64_t baseline() const { return baseline_; }
-  // Less the baseline; at rest as begin() found it.
-  std::int64_t resident_at_rest() const { return resident_at_rest_; }
-  std::int64_t resident_peak() const { return resident_peak_; }
-  std::int64_t activations_peak() const { return activations_peak_; }
+  const MemoryPhases& phases() const { return phases_; }
+  // Shared memory resident at rest, baseline and all.
+  std::int64_t shared_at_rest() const { return shared_at_rest_; }
 
  private:
-  std::int64_t measure();
-
   std::int64_t baseline_;
-  std::int64_t at_rest_ = 0;
-  std::int64_t resident_at_rest_ = 0;
-  std::int64_t resident_peak_ = 0;
-  std::int64_t activations_peak_ = 0;
+  std::int64_t at_rest_ = 0;  // tensors
+  bool in_step_ = false;
+  MemoryPhases phases_{};
+  std::int64_t shared_at_rest_ = 0;
 };
 
 }  // namespace lockstep::train

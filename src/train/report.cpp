@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 
 namespace lockstep::train {
 namespace {
@@ -18,15 +20,36 @@ Json ledger_json(const plan::Ledger& bytes) {
           {"transient_peak", bytes.transient}};
 }
 
+// Of those that were looked at.
+Json phases_json(const RankRecord& rank) {
+  Json phases = Json::object();
+  for (std::size_t i = 0; i < kMoments; ++i) {
+    const MemorySample& sample = rank.phases[i];
+    if (sample.resident) {
+      phases[std::string(name_of(static_cast<Moment>(i)))] = {
+          {"parameters", sample.held.parameters},
+          {"gradients", sample.held.gradients},
+          {"optimizer", sample.held.optimizer},
+          {"transient", sample.held.transient},
+          {"activations", sample.activations},
+          {"activations_peak", sample.activations_peak},
+          {"pss", *sample.resident}};
+    }
+  }
+  return phases;
+}
+
 Json memory_json(const Report& report) {
   Json per_rank = Json::array();
+  Json phases = Json::array();
   for (const RankRecord& rank : report.ranks) {
     Json entry = ledger_json(rank.held);
-    entry["activations_peak"] = rank.activations_peak;
+    entry["activations_peak"] = rank.activations_peak();
     entry["baseline"] = rank.baseline;
-    entry["pss_at_rest"] = rank.resident_at_rest;
-    entry["pss_peak"] = rank.resident_peak;
+    entry["pss_at_rest"] = rank.resident_at_rest();
+    entry["pss_peak"] = rank.resident_peak();
     per_rank.push_back(std::move(entry));
+    phases.push_back(phases_json(rank));
   }
   // Activations have no formula yet, and what is resident during a step hangs on them.
   Json predicted = ledger_json(report.predicted.ledger);
@@ -34,7 +57,10 @@ Json memory_json(const Report& report) {
   for (const char* unknown : {"activations_peak", "baseline", "pss_peak"}) {
     predicted[unknown] = nullptr;
   }
-  return {{"per_rank", std::move(per_rank)}, {"predicted", std::move(predicted)}};
+  return {{"per_rank", std::move(per_rank)},
+          {"predicted", std::move(predicted)},
+          {"phases", std::move(phases)},
+          {"shared", {{"pss", shared_resident(report)}, {"memfds", report.shared_allocated}}}};
 }
 
 Json traffic_json(const Report& report) {
@@ -101,7 +127,20 @@ void add_speed(Json& json, const Report& report) {
 
 }  // namespace
 
+std::int64_t RankRecord::activations_peak() const {
+  return std::ranges::max_element(phases, {}, &MemorySample::activations)->activations;
+}
+
+std::int64_t RankRecord::resident_at_rest() const {
+  return at(Moment::before_forward).resident.value_or(0);
+}
+
+std::int64_t RankRecord::resident_peak() const {
+  return std::ranges::max_element(phases, {}, &MemorySample::resident)->resident.value_or(0);
+}
+
 std::vector<RankRecord> gather_records(Group& group, const RankRecord& mine) {
+  static_assert(std::is_trivially_copyable_v<RankRecord>);
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(RankRecord));
   std::vector<RankRecord> all(static_cast<std::size_t>(group.size()));
   RankRecord sent = mine;
@@ -164,9 +203,9 @@ nlohmann::ordered_json memory_tags(const RankRecord& rank) {
           {"memory/gradients", rank.held.gradients},
           {"memory/optimizer", rank.held.optimizer},
           {"memory/transient_peak", rank.held.transient},
-          {"memory/activations_peak", rank.activations_peak},
-          {"memory/pss_at_rest", rank.resident_at_rest},
-          {"memory/pss_peak", rank.resident_peak}};
+          {"memory/activations_peak", rank.activations_peak()},
+          {"memory/pss_at_rest", rank.resident_at_rest()},
+          {"memory/pss_peak", rank.resident_peak()}};
 }
 
 double median(std::vector<double> values) {
@@ -176,6 +215,20 @@ double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::string_view name_of(Moment moment) {
+  constexpr std::array<std::string_view, kMoments> kNames{"at_rest", "after_forward", "last_hook",
+                                                          "after_update"};
+  return kNames.at(static_cast<std::size_t>(moment));
+}
+
+std::int64_t shared_resident(const Report& report) {
+  std::int64_t bytes = 0;
+  for (const RankRecord& rank : report.ranks) {
+    bytes += rank.shared_at_rest;
+  }
+  return bytes;
 }
 
 std::string_view name_of(PrecisionName precision) {

@@ -3,6 +3,7 @@
 
 #include "lockstep/group.h"
 #include "lockstep/plan.h"
+#include "train/memory.h"
 #include "train/options.h"
 #include "train/prediction.h"
 #include "train/trainer.h"
@@ -20,18 +21,23 @@ struct ValidationPoint {
   double loss = 0;        // nats per token
 };
 
-// One rank's counts; integers only, so that ranks can exchange it as they are.
+// One rank's counts; trivially copyable, so that ranks can exchange it as it is.
 struct RankRecord {
-  plan::Ledger held;
-  std::int64_t activations_peak = 0;
+  plan::Ledger held = {};
+  MemoryPhases phases{};
   std::int64_t baseline = 0;
-  std::int64_t resident_at_rest = 0;  // less the baseline, as is the next
-  std::int64_t resident_peak = 0;
-  std::int64_t sent = 0;  // traffic of all steps
+  std::int64_t shared_at_rest = 0;  // resident in shared memory, baseline and all
+  std::int64_t sent = 0;            // traffic of all steps
   std::int64_t received = 0;
   std::int64_t collectives = 0;
   std::int64_t forwards = 0;    // training forwards of all steps
   std::int64_t exposed_us = 0;  // median per step
+
+  const MemorySample& at(Moment moment) const { return phases[static_cast<std::size_t>(moment)]; }
+  // Of the phases, at their moments; the latter less the baseline.
+  std::int64_t activations_peak() const;
+  std::int64_t resident_at_rest() const;
+  std::int64_t resident_peak() const;
 };
 
 // Collective: every rank's record, in rank order.
@@ -59,6 +65,7 @@ struct Report {
   std::int64_t first_step = 0;  // done before this run, which the history does not tell of
   std::string weights_sha256;
   std::vector<RankRecord> ranks;
+  std::int64_t shared_allocated = 0;  // for the shared memory of all ranks, when it was at rest
   Prediction predicted;
   std::vector<std::string> advice;
 };
@@ -68,6 +75,9 @@ double tokens_per_second(const Report& report);
 // Model FLOPs utilisation: the model's operations in a step against what matrix products of all
 // ranks reach in that time; 0 when unknown.
 double mfu(const Report& report);
+
+// What a phase is called.
+std::string_view name_of(Moment moment);
 
 // Numbers keep round-trip digits; what is not finite becomes null.
 nlohmann::ordered_json report_json(const Report& report);
@@ -86,6 +96,9 @@ nlohmann::ordered_json memory_tags(const RankRecord& rank);
 
 // The middle value (the mean of two); 0 when there is none.
 double median(std::vector<double> values);
+
+// Resident in shared memory, over all ranks: what each has of a page adds up to the page.
+std::int64_t shared_resident(const Report& report);
 
 // Of all ranks.
 std::int64_t tokens_per_step(const Options& options);

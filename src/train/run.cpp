@@ -23,6 +23,7 @@
 #include "train/run_advice.h"
 #include "train/run_folder.h"
 #include "train/shared_cores.h"
+#include "train/shared_files.h"
 #include "train/step_trace.h"
 #include "train/traced_steps.h"
 #include "train/trainer.h"
@@ -37,6 +38,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace lockstep::train {
 namespace {
@@ -78,7 +80,7 @@ void run_small_step(const Options& options) {
 std::int64_t measure_baseline(const Options& options) {
   count_allocations();
   run_small_step(options);
-  return resident_bytes();
+  return resident_memory().total();
 }
 
 class Run {
@@ -119,8 +121,7 @@ class Run {
     }
     save_if_due();
     if (steps_here() == 0) {
-      memory_.sample();
-      note_memory();
+      look_at_memory(Moment::before_forward, /*asks_kernel=*/true);
     }
     if (history_.validation.empty() ||
         history_.validation.back().step != checkpoints_.last_step()) {
@@ -215,31 +216,33 @@ class Run {
 
   StepResult step() {
     const bool samples = samples_memory();
-    bool began = false;
     records_.mark_step(trainer_.steps_done());
     traced_.begin(trainer_.steps_done());
     const StepResult result = trainer_.step([&](Moment moment) {
       traced_.at(moment);
-      if (samples) {
-        const bool at_rest = moment == Moment::before_forward && !std::exchange(began, true);
-        at_rest ? memory_.begin() : memory_.sample();
+      if (samples || traced_.in_step()) {
+        look_at_memory(moment, samples);
       }
     });
-    if (samples) {
-      note_memory();
-    }
     if (traced_.end(result.step)) {
       save_trace();
     }
     return result;
   }
 
-  void note_memory() {
+  void look_at_memory(Moment moment, bool asks_kernel) {
+    if (!asks_kernel) {
+      traced_.memory(memory_.count(moment, held()));
+      return;
+    }
+    traced_.memory(memory_.sample(moment, held()));
+    if (shared_files_.empty()) {  // at the first look, at rest
+      shared_files_ = shared_files();
+    }
     mine_.held = held();
-    mine_.activations_peak = memory_.activations_peak();
     mine_.baseline = memory_.baseline();
-    mine_.resident_at_rest = memory_.resident_at_rest();
-    mine_.resident_peak = memory_.resident_peak();
+    mine_.phases = memory_.phases();
+    mine_.shared_at_rest = memory_.shared_at_rest();
   }
 
   // As soon as it is complete, so that a run that is ended early has it.
@@ -319,6 +322,7 @@ class Run {
     report.first_step = checkpoints_.first_step();
     report.weights_sha256 = std::move(hash);
     report.ranks = gather_records(records_, mine_);
+    report.shared_allocated = host_bytes(records_, shared_files_);
     report.predicted = predict(trainer_.model().configuration(), options_);
     report.advice = advice_for(
         report, {.buckets = trainer_.parallel().buckets(),
@@ -382,6 +386,7 @@ class Run {
   std::optional<RunFolder> folder_;  // made last: data that can't be trained on leaves no folder
   History history_;
   RankRecord mine_;
+  std::vector<SharedFile> shared_files_;
 };
 
 }  // namespace

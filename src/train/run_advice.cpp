@@ -32,9 +32,9 @@ plan::RunResult result_of(const Report& report, const AdviceFacts& facts) {
                          .gradient_bytes = report.predicted.ledger.gradients};
   for (const RankRecord& rank : report.ranks) {
     result.exposed_ms.push_back(static_cast<double>(rank.exposed_us) / 1e3);
-    result.resident_bytes += rank.resident_peak;
+    result.resident_bytes += rank.resident_peak();
     result.expected_bytes += rank.held.parameters + rank.held.gradients + rank.held.optimizer +
-                             rank.held.transient + rank.activations_peak;
+                             rank.held.transient + rank.activations_peak();
   }
   return result;
 }

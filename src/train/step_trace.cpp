@@ -14,10 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t nanoseconds(Clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-}
-
 // LibTorch calls plain functions, so where they record can't live in an object of ours.
 thread_local std::vector<TraceSpan>* recording = nullptr;
 
@@ -38,6 +34,10 @@ void operator_ends(const at::RecordFunction& function, at::ObserverContext* cont
 }
 
 }  // namespace
+
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
 
 StepTrace::StepTrace() {
   LOCKSTEP_INVARIANT(recording == nullptr, ==, true);

@@ -6,6 +6,7 @@
 #include "lockstep/step_observer.h"
 #include "train/trace_events.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -32,6 +33,9 @@ class StepTrace final : public StepObserver {
   std::uint64_t callback_ = 0;  // LibTorch's handle; 0: stopped
   RankTrace spans_;
 };
+
+// A moment as traces count it.
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point time);
 
 // Collective: the trace of all ranks as a file's text, on rank 0; empty on the others.
 std::string gather_trace(Group& group, const RankTrace& mine);

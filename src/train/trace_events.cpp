@@ -51,6 +51,15 @@ class Events {
             ",\"dur\":" + microseconds(span.end_ns - span.begin_ns) + bytes,
         lane);
   }
+  void counter(const TraceCounter& counter) {
+    std::string series;
+    for (const auto& [name, value] : counter.series) {
+      series += (series.empty() ? "" : ",") + quoted(name) + ":" + std::to_string(value);
+    }
+    add("\"ph\":\"C\",\"name\":" + quoted(counter.name) +
+            ",\"ts\":" + microseconds(counter.at_ns - origin_ns_) + ",\"args\":{" + series + "}",
+        kCompute);
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -112,6 +121,9 @@ std::int64_t first_begin_ns(const RankTrace& trace) {
       first = std::min(first, span.begin_ns);
     }
   }
+  for (const TraceCounter& counter : trace.counters) {
+    first = std::min(first, counter.at_ns);
+  }
   return first;
 }
 
@@ -127,6 +139,9 @@ std::string trace_events(int rank, const RankTrace& trace, std::int64_t origin_n
     events.span(span, "waiting", kWaiting);
   }
   add_communication(events, trace.communication);
+  for (const TraceCounter& counter : trace.counters) {
+    events.counter(counter);
+  }
   return events.take();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::train {
@@ -16,13 +17,21 @@ struct TraceSpan {
   std::int64_t bytes = -1;  // shown unless negative
 };
 
+// Values at one moment, drawn on top of each other.
+struct TraceCounter {
+  std::string name;
+  std::int64_t at_ns = 0;
+  std::vector<std::pair<std::string, std::int64_t>> series;
+};
+
 struct RankTrace {
   std::vector<TraceSpan> compute;        // nested: what begins inside another ends inside it
   std::vector<TraceSpan> communication;  // may overlap
   std::vector<TraceSpan> waiting;        // neither nests nor overlaps
+  std::vector<TraceCounter> counters = {};
 };
 
-// The earliest begin; INT64_MAX without spans.
+// The earliest begin or counter; INT64_MAX without any.
 std::int64_t first_begin_ns(const RankTrace& trace);
 
 // The events as JSON objects with commas between them. The rank is a process of the trace; its

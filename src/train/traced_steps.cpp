@@ -5,6 +5,20 @@
 #include <utility>
 
 namespace lockstep::train {
+namespace {
+
+const char* part_before(Moment moment) {
+  switch (moment) {
+    case Moment::after_forward:
+      return "forward";
+    case Moment::after_backward:
+      return "backward";
+    default:
+      return "update";
+  }
+}
+
+}  // namespace
 
 TraceWindow trace_window(std::int64_t first, std::int64_t steps) {
   constexpr std::int64_t kSettingUp = 2;
@@ -32,7 +46,7 @@ void TracedSteps::at(Moment moment) {
   }
   const auto now = Clock::now();
   if (moment != Moment::before_forward) {
-    trace_->part(moment == Moment::after_forward ? "forward" : "backward", {part_begin_, now});
+    trace_->part(part_before(moment), {part_begin_, now});
   }
   part_begin_ = now;
 }
@@ -42,7 +56,6 @@ bool TracedSteps::end(std::int64_t step) {
     return false;
   }
   const auto now = Clock::now();
-  trace_->part("update", {part_begin_, now});
   trace_->part("step " + std::to_string(step), {step_begin_, now});
   if (step + 1 < window_.end) {
     return false;
@@ -52,9 +65,27 @@ bool TracedSteps::end(std::int64_t step) {
   return true;
 }
 
-const RankTrace& TracedSteps::spans() const {
-  static const RankTrace kNothing;
-  return trace_ ? trace_->spans() : kNothing;
+void TracedSteps::memory(const MemorySample& sample) {
+  if (window_.begin == window_.end) {
+    return;
+  }
+  const std::int64_t now_ns = nanoseconds(Clock::now());
+  counters_.push_back({"memory",
+                       now_ns,
+                       {{"parameters", sample.held.parameters},
+                        {"gradients", sample.held.gradients},
+                        {"optimizer", sample.held.optimizer},
+                        {"transient", sample.held.transient},
+                        {"activations", sample.activations}}});
+  if (sample.resident) {
+    counters_.push_back({"resident", now_ns, {{"pss", *sample.resident}}});
+  }
+}
+
+RankTrace TracedSteps::spans() const {
+  RankTrace spans = trace_ ? trace_->spans() : RankTrace();
+  spans.counters = counters_;
+  return spans;
 }
 
 }  // namespace lockstep::train

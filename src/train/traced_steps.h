@@ -2,12 +2,14 @@
 #pragma once
 
 #include "lockstep/parallel.h"
+#include "train/memory.h"
+#include "train/moment.h"
 #include "train/step_trace.h"
-#include "train/trainer.h"
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace lockstep::train {
 
@@ -33,11 +35,15 @@ class TracedSteps {
   // Around each step, in this order.
   void begin(std::int64_t step);
   void at(Moment moment);
+  // What is held now, to be drawn; in a step of the window or before it.
+  void memory(const MemorySample& sample);
+  // Between begin() and end() of a step that is recorded.
+  bool in_step() const { return in_step_; }
   // True when the window has just been completed.
   bool end(std::int64_t step);
 
   // What has been recorded.
-  const RankTrace& spans() const;
+  RankTrace spans() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,6 +52,7 @@ class TracedSteps {
   TraceWindow window_;
   Parallel& parallel_;
   std::optional<StepTrace> trace_;
+  std::vector<TraceCounter> counters_;
   bool in_step_ = false;  // a recorded one
   Clock::time_point step_begin_;
   Clock::time_point part_begin_;

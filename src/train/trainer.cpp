@@ -149,6 +149,7 @@ StepResult Trainer::step(const OnMoment& on_moment) {
       options_.clip > 0 ? parallel_.clip_grad_norm(options_.clip) : parallel_.grad_norm();
   optimizer_->step();
   result.loss = parallel_.mean_loss(losses);
+  tell(Moment::after_update);
 
   const Traffic after = world_.traffic();
   result.traffic = {after.sent - before.sent, after.received - before.received,

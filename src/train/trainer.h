@@ -10,6 +10,7 @@
 #include "lockstep/parallel.h"
 #include "models/language_model.h"
 #include "train/batches.h"
+#include "train/moment.h"
 #include "train/options.h"
 #include "train/schedule.h"
 
@@ -33,10 +34,6 @@ struct StepResult {
   bool skipped = false;
   bool overlapped = false;  // the first bucket was exchanged before the last gradient was there
 };
-
-// Moments of a step at which memory is worth looking at.
-enum class Moment : std::uint8_t { before_forward, after_forward, after_backward };
-using OnMoment = std::function<void(Moment)>;
 
 // How much of the text is tokenised; only on rank 0, and only where no cache has the tokens.
 using OnTokenising = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;

@@ -3,6 +3,7 @@
 #include "checkpoint/small_state.h"
 #include "lockstep/error.h"
 #include "support/file_size_limit.h"
+#include "support/leaks.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +116,7 @@ int in_a_process(const Body& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     body();
-    ::_exit(0);
+    test::end_process(0);
   }
   int status = 0;
   ::waitpid(child, &status, 0);

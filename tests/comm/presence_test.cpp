@@ -43,7 +43,7 @@ TEST(Presence, a_forked_child_does_not_hold_its_parents_place) {
     const pid_t child = ::fork();
     if (child == 0) {
       const Presence other(segment, 1);
-      ::_exit(other.holder(0).alive ? 0 : 1);
+      test::end_process(other.holder(0).alive ? 0 : 1);
     }
     int status = 0;
     ::waitpid(child, &status, 0);

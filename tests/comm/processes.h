@@ -3,7 +3,9 @@
 #pragma once
 
 #include "lockstep/group.h"
+#include "support/leaks.h"
 
+#include <gtest/gtest.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -93,6 +95,8 @@ class Processes {
     ::close(child.text);
     ::waitpid(child.process, &ended.status, 0);
     child.process = 0;
+    EXPECT_FALSE(leaked(ended.status))
+        << "rank " << rank << " lost memory: LeakSanitizer's list is above";
     return ended;
   }
 
@@ -110,7 +114,7 @@ class Processes {
       const std::string line = kind_of(error) + ": " + error.what();
       status = ::write(text, line.data(), line.size()) > 0 ? 1 : 2;
     }
-    ::_exit(status);
+    end_process(status);
   }
 
   std::string job_;

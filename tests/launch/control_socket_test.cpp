@@ -1,6 +1,7 @@
 #include "launch/control_socket.h"
 
 #include "lockstep/error.h"
+#include "support/leaks.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -57,7 +58,7 @@ TEST(ControlSocket, a_report_outlives_its_sender) {
   ControlSocket socket(name);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::_exit(send_report(name, 2, FailureKind::cause, "the last words") ? 0 : 1);
+    test::end_process(send_report(name, 2, FailureKind::cause, "the last words") ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);

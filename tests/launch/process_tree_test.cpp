@@ -1,5 +1,7 @@
 #include "launch/process_tree.h"
 
+#include "support/leaks.h"
+
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -23,7 +25,7 @@ int in_subreaper(Body body) {
   if (child == 0) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::alarm(20);
-    ::_exit(body());
+    test::end_process(body());
   }
   int status = -1;
   ::waitpid(child, &status, 0);

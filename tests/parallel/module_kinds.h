@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ namespace lockstep::test {
 struct Kind {
   std::shared_ptr<torch::nn::Module> module;
   std::function<torch::Tensor(std::int64_t sample)> loss;
+  std::function<void(std::int64_t step)> before_step = [](std::int64_t) {};
 };
 struct NamedKind {
   std::string name;
@@ -59,6 +61,7 @@ inline std::vector<double> train_parallel(Group& group, const NamedKind& named, 
   std::vector<double> records;
   for (std::int64_t step = 0; step < kSteps; ++step) {
     std::vector<double> losses;
+    kind.before_step(step);
     for (const MicroStep& micro : parallel.micro_steps(kLeaves / group.size())) {
       const torch::Tensor loss = kind.loss(step * kLeaves + micro.leaf);
       losses.push_back(loss.item<double>());
@@ -73,16 +76,28 @@ inline std::vector<double> train_parallel(Group& group, const NamedKind& named, 
   return result;
 }
 
+// LibTorch lists a tied parameter by each of its names, and would update it as often.
+inline std::vector<torch::Tensor> each_once(const std::vector<torch::Tensor>& parameters) {
+  std::vector<torch::Tensor> once;
+  for (const torch::Tensor& parameter : parameters) {
+    if (std::ranges::none_of(once, [&](const auto& other) { return other.is_same(parameter); })) {
+      once.push_back(parameter);
+    }
+  }
+  return once;
+}
+
 // The same in a loop of LibTorch alone: each leaf starts from the step's buffers, and the step ends
 // with their mean (whole numbers: the first leaf's).
 inline std::vector<double> train_plainly(const NamedKind& named) {
   torch::manual_seed(7);
   Kind kind = named.make();
-  torch::optim::SGD optimizer(kind.module->parameters(),
+  torch::optim::SGD optimizer(each_once(kind.module->parameters()),
                               torch::optim::SGDOptions(kRate).momentum(kMomentum));
   const std::vector<torch::Tensor> buffers = kind.module->buffers();
   for (std::int64_t step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
+    kind.before_step(step);
     std::vector<torch::Tensor> first;
     for (const torch::Tensor& buffer : buffers) {
       first.push_back(buffer.clone());

@@ -1,5 +1,7 @@
 #include "support/ranks.h"
 
+#include "support/leaks.h"
+
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -80,7 +82,7 @@ std::vector<std::string> failed_expectations() {
   write_all(fd, error.data(), error.size());
   // Neither gtest's nor the parent's exit handlers are this process's business.
   std::fflush(nullptr);
-  ::_exit(error.empty() ? 0 : 1);
+  end_process(error.empty() ? 0 : 1);
 }
 
 std::string read_all(int fd) {
@@ -138,6 +140,8 @@ std::vector<RankResult> run_ranks(int ranks, const std::function<std::vector<dou
     EXPECT_EQ(::waitpid(child.pid, &results.back().status, 0), child.pid);
     EXPECT_FALSE(WIFSIGNALED(results.back().status) && WTERMSIG(results.back().status) == SIGALRM)
         << "rank " << results.size() - 1 << " did not end within the test's limit";
+    EXPECT_FALSE(leaked(results.back().status))
+        << "rank " << results.size() - 1 << " lost memory: LeakSanitizer's list is above";
   }
   return results;
 }

@@ -128,6 +128,32 @@ TEST(Console, EndsWithSpeedAndAdvice) {
             "advice      do that\n");
 }
 
+TEST(Console, ShowsMemoryOfTheFullestRankNextToTheFormula) {
+  Report report;
+  report.predicted.ledger = {3'000'000, 2'000'000, 6'000'000, 0};
+  report.ranks.resize(2);
+  report.ranks[0].phases[0].resident = 1;
+  RankRecord& most = report.ranks[1];
+  most.shared_at_rest = 4'000'000;
+  most.phases[0] = {.held = {3'100'000, 2'000'000, 6'000'000, 0}, .resident = 11'000'000};
+  most.phases[1] = {.held = {3'100'000, 2'000'000, 6'000'000, 500'000},
+                    .activations = 7'000'000,
+                    .activations_peak = 8'000'000,
+                    .resident = 19'000'000};
+  report.shared_allocated = 4'100'000;
+  Shown shown;
+  Console(shown.stream()).outcome(report);
+  EXPECT_EQ(shown.text(),
+            "memory        parameters   gradients   optimizer   transient activations     at most"
+            "    resident\n"
+            "  formula        3.00 MB     2.00 MB     6.00 MB      0.0 KB\n"
+            "  at rest        3.10 MB     2.00 MB     6.00 MB      0.0 KB      0.0 KB      0.0 KB"
+            "    11.00 MB\n"
+            "  forward        3.10 MB     2.00 MB     6.00 MB    500.0 KB     7.00 MB     8.00 MB"
+            "    19.00 MB\n"
+            "  shared    of all ranks 4.00 MB resident, of 4.10 MB allocated\n");
+}
+
 TEST(Console, SaysWhenAStepWasSkipped) {
   Shown shown;
   Options options;

@@ -25,6 +25,20 @@ TEST(CountingAllocator, CountsTensorsThatAreAlive) {
   EXPECT_EQ(live_tensor_bytes(), before);
 }
 
+TEST(CountingAllocator, TellsTheMostSinceItWasAsked) {
+  count_allocations();
+  const torch::Tensor kept = torch::empty({kMega}, torch::kFloat32);
+  take_peak_tensor_bytes();
+  const std::int64_t before = live_tensor_bytes();
+  for (int i = 0; i < 3; ++i) {
+    const torch::Tensor passing = torch::empty({kMega}, torch::kFloat32);
+  }
+  const std::int64_t peak = take_peak_tensor_bytes();
+  EXPECT_GE(peak - before, 4 * kMega);
+  EXPECT_LE(peak - before, 4 * kMega + 8192) << "one at a time";
+  EXPECT_EQ(take_peak_tensor_bytes(), before);
+}
+
 TEST(CountingAllocator, FollowsStorageThatGrows) {
   count_allocations();
   const std::int64_t before = live_tensor_bytes();

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <torch/torch.h>
 
+#include <cstddef>
 #include <cstring>
 #include <vector>
 
@@ -22,43 +23,82 @@ void expect_about(std::int64_t bytes, std::int64_t expected) {
   EXPECT_LT(bytes, expected + expected / 50);
 }
 
-TEST(ResidentBytes, SeePrivateMemoryOnceItIsTouched) {
-  const std::int64_t before = resident_bytes();
+TEST(ResidentMemory, SeesPrivateMemoryOnceItIsTouched) {
+  const Resident before = resident_memory();
   void* memory = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_LT(resident_bytes() - before, kSize / 50);
+  EXPECT_LT(resident_memory().total() - before.total(), kSize / 50);
   std::memset(memory, 1, kSize);
-  expect_about(resident_bytes() - before, kSize);
+  expect_about(resident_memory().anonymous - before.anonymous, kSize);
+  EXPECT_EQ(resident_memory().shared, before.shared);
   ::munmap(memory, kSize);
-  EXPECT_LT(resident_bytes() - before, kSize / 50);
+  EXPECT_LT(resident_memory().total() - before.total(), kSize / 50);
 }
 
-TEST(ResidentBytes, SeeSharedMemory) {
-  const std::int64_t before = resident_bytes();
+TEST(ResidentMemory, SeesSharedMemory) {
+  const Resident before = resident_memory();
   const int memory = ::memfd_create("test", 0);
   ASSERT_EQ(::ftruncate(memory, kSize), 0);
   void* mapping = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   ASSERT_NE(mapping, MAP_FAILED);
   std::memset(mapping, 1, kSize);
-  expect_about(resident_bytes() - before, kSize);
+  expect_about(resident_memory().shared - before.shared, kSize);
+  expect_about(resident_memory().total() - before.total(), kSize);
   ::munmap(mapping, kSize);
   ::close(memory);
+}
+
+const MemorySample& at(const MemoryWatch& watch, Moment moment) {
+  return watch.phases()[static_cast<std::size_t>(moment)];
 }
 
 TEST(MemoryWatch, TellsActivationsFromWhatWasThereBefore) {
   count_allocations();
   const torch::Tensor weights = torch::ones({kSize / 8});  // f32: half of kSize
-  MemoryWatch watch(resident_bytes());
-  watch.begin();
+  MemoryWatch watch(resident_memory().total());
+  watch.sample(Moment::before_forward, {.parameters = 7});
   {
-    const torch::Tensor activations = torch::ones({kSize / 4});  // f32
-    watch.sample();
+    const torch::Tensor activations = torch::ones({kSize / 4});   // f32
+    { const torch::Tensor passing = torch::empty({kSize / 4}); }  // never touched
+    watch.sample(Moment::after_forward, {.parameters = 7, .transient = 3});
   }
-  watch.sample();
-  expect_about(watch.activations_peak(), kSize);
-  expect_about(watch.resident_peak(), kSize);
-  EXPECT_LT(watch.resident_at_rest(), kSize / 4);
+  watch.sample(Moment::after_backward, {.parameters = 7, .transient = 2});
+  watch.sample(Moment::after_update, {.parameters = 7});
+  const MemorySample& forward = at(watch, Moment::after_forward);
+  expect_about(forward.activations, kSize);
+  expect_about(forward.activations_peak, 2 * kSize);
+  expect_about(*forward.resident, kSize);
+  EXPECT_EQ(forward.held.parameters, 7);
+  EXPECT_EQ(forward.held.transient, 3);
+  const MemorySample& backward = at(watch, Moment::after_backward);
+  EXPECT_LT(backward.activations, kSize / 50);
+  expect_about(backward.activations_peak, kSize);
+  EXPECT_LT(*backward.resident, kSize / 4);
+  EXPECT_EQ(backward.held.transient, 2);
+  EXPECT_LT(at(watch, Moment::after_update).activations_peak, kSize / 50);
+  EXPECT_EQ(at(watch, Moment::before_forward).activations, 0);
+  EXPECT_LT(*at(watch, Moment::before_forward).resident, kSize / 4);
   EXPECT_GT(watch.baseline(), kSize / 2);
+}
+
+TEST(MemoryWatch, KeepsTheMostOfSeveralMicroBatchesAndCountsWithoutTheKernel) {
+  count_allocations();
+  MemoryWatch watch(0);
+  EXPECT_FALSE(watch.count(Moment::before_forward, {.gradients = 1}).resident.has_value());
+  EXPECT_EQ(watch.count(Moment::after_update, {.gradients = 1}).held.gradients, 1);
+  EXPECT_FALSE(at(watch, Moment::before_forward).resident.has_value());
+  watch.sample(Moment::before_forward, {});
+  torch::Tensor activations = torch::empty({kSize / 4});
+  watch.sample(Moment::after_forward, {});
+  activations = torch::Tensor();
+  watch.sample(Moment::after_backward, {});
+  const torch::Tensor kept = torch::empty({kSize / 8});
+  watch.sample(Moment::before_forward, {});
+  watch.sample(Moment::after_forward, {});
+  watch.sample(Moment::after_backward, {});
+  EXPECT_EQ(at(watch, Moment::before_forward).activations, 0) << "at rest: before the first";
+  expect_about(at(watch, Moment::after_forward).activations, kSize);
+  expect_about(at(watch, Moment::after_backward).activations, kSize / 2);
 }
 
 // 4 MB of weights; `unused` never takes part. Tells what is held while it can be read.
@@ -70,7 +110,7 @@ struct WideBlockImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) {
     const torch::Tensor y = linear(x);
     live = live_tensor_bytes();
-    resident = resident_bytes();
+    resident = resident_memory().total();
     return y;
   }
   torch::nn::Linear linear{nullptr};
@@ -100,7 +140,8 @@ constexpr std::int64_t kOneMB = 1 << 20;   // what libraries keep
 
 void expect_at_rest(std::int64_t live, std::int64_t resident) {
   EXPECT_EQ(live_tensor_bytes(), live);
-  EXPECT_NEAR(static_cast<double>(resident_bytes()), static_cast<double>(resident), kOneMB);
+  EXPECT_NEAR(static_cast<double>(resident_memory().total()), static_cast<double>(resident),
+              kOneMB);
 }
 
 // On one host a gathered unit takes no memory, and neither forward nor backward leaves any behind.
@@ -117,7 +158,7 @@ TEST(RestingMemory, IsBackAfterForwardAndAfterBackwardOfZero3) {
     for (int step = 0; step < 4; ++step) {
       if (step == 2) {  // the first two have touched everything
         live = live_tensor_bytes();
-        resident = resident_bytes();
+        resident = resident_memory().total();
       }
       {
         const torch::Tensor loss = net->forward(x).pow(2).mean();

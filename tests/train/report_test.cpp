@@ -11,6 +11,19 @@ namespace {
 
 using nlohmann::json;
 
+RankRecord some_rank() {
+  RankRecord rank{.held = {1, 2, 3, 4},
+                  .baseline = 6,
+                  .shared_at_rest = 20,
+                  .sent = 8,
+                  .received = 9,
+                  .collectives = 10,
+                  .forwards = 6};
+  rank.phases[0] = {.held = {1, 2, 3, 0}, .resident = 5};
+  rank.phases[1] = {.held = {1, 2, 3, 4}, .activations = 5, .activations_peak = 9, .resident = 7};
+  return rank;
+}
+
 Report some_report() {
   Report report;
   report.command = "lockstep train";
@@ -25,16 +38,8 @@ Report some_report() {
   report.history.step_ms = {90, 110, 100};
   report.history.exposed_ms = {5};
   report.history.validation = {{3, 5.25}};
-  report.ranks = {{.held = {1, 2, 3, 4},
-                   .activations_peak = 5,
-                   .baseline = 6,
-                   .resident_at_rest = 5,
-                   .resident_peak = 7,
-                   .sent = 8,
-                   .received = 9,
-                   .collectives = 10,
-                   .forwards = 6},
-                  {}};
+  report.ranks = {some_rank(), {.shared_at_rest = 22}};
+  report.shared_allocated = 43;
   report.predicted = {.ledger = {1, 2, 3, 0}, .step = {.sent = 4}};
   report.cores = 2;
   report.advice = {"use less"};
@@ -93,6 +98,26 @@ TEST(Report, HasTheDocumentedFields) {
   EXPECT_EQ(report["advice"], json({"use less"}));
   EXPECT_EQ(report["machine"].size(), 3u);
   EXPECT_EQ(report["machine"]["cores"], 2);
+}
+
+TEST(Report, TellsMemoryByPhaseAndWhatIsShared) {
+  const json memory = report_json(some_report())["memory"];
+  ASSERT_EQ(memory["phases"].size(), 2u);
+  const json& phases = memory["phases"][0];
+  EXPECT_EQ(phases.size(), 2u) << "those that were looked at";
+  EXPECT_EQ(phases["at_rest"]["pss"], 5);
+  EXPECT_EQ(phases["at_rest"]["transient"], 0);
+  EXPECT_EQ(phases["after_forward"], (json{{"parameters", 1},
+                                           {"gradients", 2},
+                                           {"optimizer", 3},
+                                           {"transient", 4},
+                                           {"activations", 5},
+                                           {"activations_peak", 9},
+                                           {"pss", 7}}));
+  EXPECT_EQ(memory["phases"][1], json::object());
+  EXPECT_EQ(memory["shared"], (json{{"pss", 42}, {"memfds", 43}}));
+  EXPECT_EQ(name_of(Moment::after_backward), "last_hook");
+  EXPECT_EQ(name_of(Moment::after_update), "after_update");
 }
 
 TEST(Report, DerivesSpeedFromTheMedianStep) {

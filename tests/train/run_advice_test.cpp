@@ -17,10 +17,8 @@ Report advised_report() {
   report.peak_flops = 1e11;
   report.history.losses = {1, 1, 1};
   report.history.step_ms = {100, 100, 100};
-  const RankRecord rank{.held = {1'000'000, 2'000'000, 3'000'000, 4'000'000},
-                        .activations_peak = 5'000'000,
-                        .resident_peak = 15'000'000,
-                        .exposed_us = 50'000};
+  RankRecord rank{.held = {1'000'000, 2'000'000, 3'000'000, 4'000'000}, .exposed_us = 50'000};
+  rank.phases[1] = {.activations = 5'000'000, .resident = 15'000'000};
   report.ranks = {rank, rank};
   return report;
 }
@@ -40,7 +38,7 @@ TEST(AdviceFor, ComparesMemoryOfAllRanksAndEverythingElseItIsTold) {
   report.options.overlap = false;
   report.threads = 2;
   report.history.skipped_steps = 1;
-  report.ranks[1].resident_peak = 40'000'000;
+  report.ranks[1].phases[1].resident = 40'000'000;
   const auto lines =
       advice_for(report, {.buckets = 3, .narrow_modules = {"norm"}, .f32_peak_flops = 2e11});
   ASSERT_EQ(lines.size(), 7u) << ::testing::PrintToString(lines);

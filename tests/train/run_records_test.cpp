@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -153,7 +154,7 @@ std::map<std::string, std::map<std::string, std::vector<Span>>> read_trace(
   }
   std::map<std::string, std::map<std::string, std::vector<Span>>> ranks;
   for (const json& event : trace["traceEvents"]) {
-    if (event["ph"] == "M") {
+    if (event["ph"] == "M" || event["ph"] == "C") {
       continue;
     }
     EXPECT_EQ(event["ph"], "X");
@@ -227,6 +228,45 @@ TEST(RunRecords, TheTraceShowsComputeCommunicationAndWaitingOfEveryRank) {
     for (const Span& bucket : lanes.at("communication")) {
       EXPECT_GT(bucket.arguments["bytes"].get<std::int64_t>(), 0) << bucket.name;
     }
+  }
+}
+
+// At the four moments of the step that samples memory and of each traced one.
+TEST(RunRecords, TheTraceCountsMemoryByCategoryOnEveryRank) {
+  const TemporaryFolder folder;
+  const json report = train(folder, {"--ranks", "2", "--steps", "8", "--stage", "zero2", "--trace",
+                                     folder.file("t.json")});
+  std::map<int, std::map<std::string, std::vector<json>>> counters;  // by process and name
+  double first_span = std::numeric_limits<double>::max();
+  const json trace = json::parse(test::contents_of(folder.file("t.json")));
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "C") {
+      EXPECT_GE(event["ts"], 0.0);
+      counters[event["pid"]][event["name"]].push_back(event);
+    } else if (event["ph"] == "X") {
+      first_span = std::min(first_span, event["ts"].get<double>());
+    }
+  }
+  ASSERT_EQ(counters.size(), 2u);
+  for (auto& [process, of_rank] : counters) {
+    const auto rank = static_cast<std::size_t>(process - 1);
+    ASSERT_EQ(of_rank["memory"].size(), 4u * 5u);
+    ASSERT_EQ(of_rank["resident"].size(), 4u);
+    const std::vector<std::string> moments{"at_rest", "after_forward", "last_hook", "after_update"};
+    for (std::size_t i = 0; i < of_rank["memory"].size(); ++i) {
+      const json& event = of_rank["memory"][i];
+      const json& phase = report["memory"]["phases"][rank][moments[i % 4]];
+      for (const char* category : {"parameters", "gradients", "optimizer", "transient"}) {
+        EXPECT_EQ(event["args"][category], phase[category]) << category << " " << i;
+      }
+      EXPECT_EQ(i < 4, event["ts"] < first_span) << i;
+    }
+    for (std::size_t i = 0; i < 4; ++i) {
+      const json& phase = report["memory"]["phases"][rank][moments[i]];
+      EXPECT_EQ(of_rank["memory"][i]["args"]["activations"], phase["activations"]);
+      EXPECT_EQ(of_rank["resident"][i]["args"]["pss"], phase["pss"]);
+    }
+    EXPECT_GT(of_rank["memory"][5]["args"]["activations"].get<std::int64_t>(), 1'000'000);
   }
 }
 

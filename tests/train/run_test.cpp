@@ -45,6 +45,45 @@ void expect_counts(const json& report) {
   }
 }
 
+// Of a run of at least one step: all moments were looked at, and activations come and go.
+void expect_phases(const json& report) {
+  const json& predicted = report["memory"]["predicted"];
+  ASSERT_EQ(report["memory"]["phases"].size(), report["ranks"].get<std::size_t>());
+  for (std::size_t rank = 0; rank < report["memory"]["phases"].size(); ++rank) {
+    const json& phases = report["memory"]["phases"][rank];
+    const json& totals = report["memory"]["per_rank"][rank];
+    ASSERT_EQ(phases.size(), 4u) << phases;
+    for (const auto& [name, phase] : phases.items()) {
+      for (const char* category : {"parameters", "gradients", "optimizer"}) {
+        EXPECT_EQ(phase[category], predicted[category]) << name << " " << category;
+      }
+      EXPECT_LE(phase["transient"], predicted["transient_peak"]) << name;
+      EXPECT_LE(phase["activations"], phase["activations_peak"]) << name;
+      EXPECT_LE(phase["pss"], totals["pss_peak"]) << name;
+    }
+    EXPECT_EQ(phases["at_rest"]["pss"], totals["pss_at_rest"]);
+    EXPECT_EQ(phases["at_rest"]["activations"], 0);
+    EXPECT_EQ(phases["after_forward"]["activations"], totals["activations_peak"]);
+    const auto forward = phases["after_forward"]["activations"].get<std::int64_t>();
+    EXPECT_GT(phases["last_hook"]["activations_peak"], forward) << "gradients in backward";
+    EXPECT_LT(phases["last_hook"]["activations"], forward / 10);
+    EXPECT_LT(phases["after_update"]["activations"], forward / 10);
+  }
+}
+
+// What all ranks have resident of their shared memory is what the kernel has allocated for it: a
+// page not in use would be a leak, one counted twice an error of the sum. `ledger`: bytes that the
+// ledger has in there.
+void expect_shared_memory(const json& report, std::int64_t ledger) {
+  const auto resident = report["memory"]["shared"]["pss"].get<std::int64_t>();
+  const auto allocated = report["memory"]["shared"]["memfds"].get<std::int64_t>();
+  EXPECT_LE(resident, allocated + 4096);
+  EXPECT_GE(resident, allocated - allocated / 50) << report["command"];
+  EXPECT_GE(allocated, ledger) << report["command"];
+  // Beside it lie the slots of the run's two groups.
+  EXPECT_LE(allocated, ledger + report["ranks"].get<std::int64_t>() * 2'000'000);
+}
+
 std::int64_t collectives_of(const json& report) {
   return report["traffic"]["per_rank"][0]["collectives"].get<std::int64_t>();
 }
@@ -244,10 +283,30 @@ TEST(Run, MeasuredMemoryIsTheLedgerPlusActivations) {
       expected += rank[part].get<std::int64_t>();
     }
   }
+  expect_phases(report);
   // A model this small leaves room for what LibTorch and the groups keep: 4 MB per rank. With
   // gpt2-124m the difference is below 3 %, which lockstep bench acceptance checks.
   EXPECT_GT(measured, expected - 2 * 1'000'000);
   EXPECT_LT(measured, expected + 2 * 4'000'000);
+}
+
+TEST(Run, SharedMemoryIsWhatTheLedgerHasThereAndAllOfItIsResident) {
+  Runs runs;
+  struct Expected {
+    const char* stage;
+    std::vector<const char*> shared;  // categories, of all ranks
+  };
+  for (const Expected& expected :
+       {Expected{"ddp", {"gradients"}}, Expected{"zero1", {"parameters", "gradients"}},
+        Expected{"zero3", {"parameters", "transient_peak"}}}) {
+    const json report = runs.train({"--ranks", "2", "--steps", "2", "--stage", expected.stage});
+    std::int64_t ledger = 0;
+    for (const char* category : expected.shared) {
+      ledger += 2 * report["memory"]["predicted"][category].get<std::int64_t>();
+    }
+    expect_phases(report);
+    expect_shared_memory(report, ledger);
+  }
 }
 
 }  // namespace

@@ -82,6 +82,28 @@ TEST(TraceEvents, TheHolderComesBeforeWhatItHolds) {
   EXPECT_EQ(order, (std::vector<std::string>{"outer", "inner"}));
 }
 
+TEST(TraceEvents, CountersBelongToTheirRank) {
+  const RankTrace trace{.compute = {{"outer", 1'000, 2'000}},
+                        .communication = {},
+                        .waiting = {},
+                        .counters = {{"memory", 500, {{"parameters", 12}, {"gradients", 34}}},
+                                     {"memory", 1'500, {{"parameters", 56}, {"gradients", 78}}}}};
+  EXPECT_EQ(first_begin_ns(trace), 500);
+  json counters = json::array();
+  for (const json& event : events_of(1, trace, 500)) {
+    if (event["ph"] == "C") {
+      EXPECT_EQ(event["pid"], 2);
+      EXPECT_EQ(event["name"], "memory");
+      counters.push_back(event);
+    }
+  }
+  ASSERT_EQ(counters.size(), 2u);
+  EXPECT_EQ(counters[0]["ts"], 0.0);
+  EXPECT_EQ(counters[0]["args"], (json{{"parameters", 12}, {"gradients", 34}}));
+  EXPECT_EQ(counters[1]["ts"], 1.0);
+  EXPECT_EQ(counters[1]["args"], (json{{"parameters", 56}, {"gradients", 78}}));
+}
+
 TEST(TraceEvents, AnyNameGivesValidJson) {
   const RankTrace trace{
       .compute = {{"a \"quote\" \\ \n \x01 \xff", 0, 1}}, .communication = {}, .waiting = {}};

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::train {
@@ -50,6 +51,8 @@ TEST(TracedSteps, RecordsTheWindowOnly) {
     torch::ones({2, 2}).add(1);
     steps.at(Moment::after_forward);
     steps.at(Moment::after_backward);
+    EXPECT_EQ(steps.in_step(), step == 2 || step == 3);
+    steps.at(Moment::after_update);
     if (steps.end(step)) {
       completed.push_back(step);
     }
@@ -60,6 +63,31 @@ TEST(TracedSteps, RecordsTheWindowOnly) {
                                       "backward", "update", "step 3"}));
 }
 
+TEST(TracedSteps, DrawsMemoryByCategoryAndWhatIsResidentWhereItIsKnown) {
+  Group group = Group::alone();
+  torch::nn::Linear model(2, 2);
+  Parallel parallel(model, group, {.stage = Stage::single});
+  TracedSteps steps({1, 2}, parallel);
+  const plan::Ledger held{.parameters = 1, .gradients = 2, .optimizer = 3, .transient = 4};
+  steps.memory({.held = held, .activations = 5, .activations_peak = 6, .resident = 7});
+  steps.memory({.held = held, .activations = 0});
+  const std::vector<TraceCounter> counters = steps.spans().counters;
+  ASSERT_EQ(counters.size(), 3u);
+  using Series = std::vector<std::pair<std::string, std::int64_t>>;
+  EXPECT_EQ(counters[0].name, "memory");
+  EXPECT_EQ(counters[0].series, (Series{{"parameters", 1},
+                                        {"gradients", 2},
+                                        {"optimizer", 3},
+                                        {"transient", 4},
+                                        {"activations", 5}}));
+  EXPECT_EQ(counters[1].name, "resident");
+  EXPECT_EQ(counters[1].series, (Series{{"pss", 7}}));
+  EXPECT_EQ(counters[1].at_ns, counters[0].at_ns);
+  EXPECT_EQ(counters[2].name, "memory");
+  EXPECT_GE(counters[2].at_ns, counters[0].at_ns);
+  EXPECT_GT(counters[0].at_ns, 0);
+}
+
 TEST(TracedSteps, AnEmptyWindowRecordsNothing) {
   Group group = Group::alone();
   torch::nn::Linear model(2, 2);
@@ -67,8 +95,10 @@ TEST(TracedSteps, AnEmptyWindowRecordsNothing) {
   TracedSteps steps({0, 0}, parallel);
   steps.begin(0);
   steps.at(Moment::after_forward);
+  steps.memory({.resident = 1});
   EXPECT_FALSE(steps.end(0));
   EXPECT_TRUE(steps.spans().compute.empty());
+  EXPECT_TRUE(steps.spans().counters.empty());
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ TEST(Trainer, TellsTheMomentsOfAStep) {
                                  Moment::after_backward};
   std::vector<Moment> twice = once;
   twice.insert(twice.end(), once.begin(), once.end());
+  twice.push_back(Moment::after_update);
   EXPECT_EQ(moments, twice);
 }
 
