@@ -77,8 +77,8 @@ enum class BufferPolicy : std::uint8_t { broadcast, average };
 enum class AccumulateIn : std::uint8_t { shard, full };
 
 // What becomes of a zero3 unit's parameters between its forward and its backward:
-//   always  freed, and gathered again: as between hosts. Outside of its own forward a unit's
-//           parameters can't be read: use full_parameter() or with_full_parameters()
+//   always  freed and gathered again, as between hosts: readable in its own passes only (elsewhere
+//           use full_parameter()), and all ranks use the units in one order, else step's Mismatch
 //   never   they stay readable, which on one host costs no memory
 // What lies outside of all units stays readable either way.
 enum class Reshard : std::uint8_t { always, never };

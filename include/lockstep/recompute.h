@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -17,6 +18,7 @@ using Tensors = std::vector<torch::Tensor>;
 
 // One forward pass of a module that can be run again.
 struct RepeatablePass {
+  std::string unit;                           // the module's name, in errors
   std::shared_ptr<torch::nn::Module> module;  // its buffers stay as the first pass left them
   Tensors inputs;                             // tensors among the arguments
   // The pass with these tensors in the inputs' place; returns those of its output.
@@ -41,8 +43,8 @@ bool needs_gradient(const RepeatablePass& pass);
 
 // Gives `outputs`, which the first pass computed without a graph, a place in the graph: their
 // backward runs the pass again with the noted state. Errors come from that backward, as UsageError:
-// an input that was written to since, torch::autograd::grad() or create_graph, whose gradients a
-// second pass can't tell apart.
+// naming the unit: an input that was written to since, a second pass that gives other outputs,
+// torch::autograd::grad() or create_graph, whose gradients a second pass can't tell apart.
 Tensors recompute_in_backward(RepeatablePass pass, PassState state, Tensors outputs);
 
 }  // namespace lockstep::parallel

@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -56,9 +57,11 @@ class UnitBase {
   std::int64_t forwards() const { return forwards_; }
 
   // For ParallelOptions::recompute: from now on forward keeps no activations but repeats itself in
-  // backward, which calls `before_backward`, while it is set, first. nullptr ends it.
-  void recompute(std::shared_ptr<const std::function<void()>> before_backward) {
+  // backward, which calls `before_backward`, while it is set, first. nullptr ends it. Errors call
+  // the unit by its name in the module.
+  void recompute(std::shared_ptr<const std::function<void()>> before_backward, std::string name) {
     before_backward_ = std::move(before_backward);
+    recomputed_as_ = std::move(name);
   }
   bool recomputing() const { return before_backward_ != nullptr; }
   // nullptr: nobody any more. It must outlive its observing.
@@ -71,11 +74,13 @@ class UnitBase {
   const std::shared_ptr<const std::function<void()>>& before_backward() const {
     return before_backward_;
   }
+  const std::string& recomputed_as() const { return recomputed_as_; }
 
  private:
   std::int64_t forwards_ = 0;
   UnitObserver* observer_ = nullptr;
   std::shared_ptr<const std::function<void()>> before_backward_;
+  std::string recomputed_as_;
 };
 
 // Keeps the parameters of `module` and of all units in it readable while it lives, where the engine
@@ -95,6 +100,9 @@ class Gathered {
 };
 
 namespace parallel {
+
+// Tells a ShardedInit (sharded_init.h) in scope that the constructor of a unit's module has ended.
+void unit_made(torch::nn::Module& unit);
 
 // The tensors among arguments or in an output; what TensorsIn doesn't know has none.
 template <class Visit, class... Values>
@@ -180,9 +188,10 @@ class UnitCall : public Module, public UnitBase {
       return recomputed<Output>(std::forward<Arguments>(arguments)...);
     } else {
       throw UsageError(
-          "recompute: a unit's forward is called with an argument that can't be kept for a second "
-          "pass: a pointer, a view of other memory (ArrayRef, span, string_view), or what can't be "
-          "copied; pass a value (std::vector, std::string), or turn recompute off");
+          "recompute: the forward of unit '" + recomputed_as() +
+          "' is called with an argument that can't be kept for a second pass: a pointer, a view of "
+          "other memory (ArrayRef, span, string_view), or what can't be copied; pass a value "
+          "(std::vector, std::string), or turn recompute off");
     }
   }
 
@@ -201,9 +210,9 @@ class UnitCall : public Module, public UnitBase {
             // Of what was not moved into it.
             if constexpr ((std::is_lvalue_reference_v<Arguments> && ...)) {
               if (!parallel::same_tensors(parallel::tensors_in(copy...), inputs)) {
-                throw UsageError(
-                    "recompute: a unit's forward changed which tensors are in its arguments, which "
-                    "its caller would not see; return them, or turn recompute off");
+                throw UsageError("recompute: the forward of unit '" + this->recomputed_as() +
+                                 "' changed which tensors are in its arguments, which its caller "
+                                 "would not see; return them, or turn recompute off");
               }
             }
             return output;
@@ -211,7 +220,7 @@ class UnitCall : public Module, public UnitBase {
           copies);
     };
     parallel::RepeatablePass pass{
-        this->shared_from_this(),
+        recomputed_as(), this->shared_from_this(),
         std::apply([](const auto&... one) { return parallel::tensors_in(one...); }, *given),
         [run](const parallel::Tensors& inputs) {
           Output output = run(inputs);
@@ -285,6 +294,13 @@ class UnitImpl : public UnitForward<Module, typename ForwardOf<Module>::Type> {
       return plain;
     }
   }
+
+ private:
+  // Initialised behind the bases, so when the module is complete; not in a copy.
+  struct Made {
+    explicit Made(torch::nn::Module& unit) { parallel::unit_made(unit); }
+  };
+  Made made_{*this};
 };
 
 // The holder, with the constructor arguments of the module.

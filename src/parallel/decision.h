@@ -6,6 +6,7 @@
 #include "optim/norm.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -14,9 +15,12 @@ struct Decision {
   double norm = 0;            // over all parameters; the same bits on every rank
   bool all_finite = true;     // on every rank
   std::vector<bool> present;  // per parameter: did any rank have a gradient
+  bool orders_agree = true;   // of the digests that ranks gave
 };
 
-// Collective. `squares`: of the elements that this rank counts; `arrived`: per parameter, here.
-Decision decide(Group& group, const optim::SquareSum& squares, const std::vector<bool>& arrived);
+// Collective. `squares`: of the elements that this rank counts; `arrived`: per parameter, here;
+// `order`: of the units that this rank used (unit_order.h), on all ranks or on none.
+Decision decide(Group& group, const optim::SquareSum& squares, const std::vector<bool>& arrived,
+                std::optional<std::uint32_t> order = std::nullopt);
 
 }  // namespace lockstep::parallel

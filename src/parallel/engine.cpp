@@ -2,7 +2,6 @@
 
 #include "base/range.h"
 #include "parallel/leaf_seed.h"
-#include "parallel/leaf_weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,26 +34,6 @@ std::unique_ptr<Exchange> make_exchange(Stage stage, Device& device, Group& grou
     default:
       return make_ddp_exchange(device, group, exposed);
   }
-}
-
-// What the ranks gave, each its k leaves, in the order of leaves that are one run per micro-batch.
-std::vector<double> leaf_by_leaf(const std::vector<double>& by_rank, std::int64_t k) {
-  std::vector<double> result;
-  const auto count = static_cast<std::int64_t>(by_rank.size());
-  for (std::int64_t index = 0; index < k; ++index) {
-    for (std::int64_t at = index; at < count; at += k) {
-      result.push_back(by_rank[static_cast<std::size_t>(at)]);
-    }
-  }
-  return result;
-}
-
-double tree_sum(std::span<const double> values) {
-  if (values.size() == 1) {
-    return values[0];
-  }
-  const auto split = static_cast<std::size_t>(tree_split(static_cast<std::int64_t>(values.size())));
-  return tree_sum(values.first(split)) + tree_sum(values.subspan(split));
 }
 
 }  // namespace
@@ -349,6 +328,7 @@ void Engine::follow_unfreezing() {
 void Engine::end_units() {
   if (resident_) {
     resident_->end_backward();
+    resident_->order().end_leaf();
   }
   if (std::exchange(follow_units_, false)) {
     make_resident();
@@ -367,11 +347,29 @@ void Engine::exchange() {
   device_->host_follows_compute();
   {
     const auto running = exposed_.run();
-    gradient_->publish(arrived());
+    gradient_->publish(arrived(),
+                       resident_ ? std::optional(resident_->order().digest()) : std::nullopt);
     buffers_.exchange();
   }
+  agree_on_order();
   record_.exposed_ms += exposed_.take_ms();
   phase_ = Phase::exchanged;
+}
+
+// Ranks that do not are told apart before anything is updated.
+void Engine::agree_on_order() {
+  if (!resident_) {
+    return;
+  }
+  if (!gradient_->decision().orders_agree) {
+    try {
+      resident_->order().verify(group_);
+    } catch (...) {
+      discard();
+      throw;
+    }
+  }
+  resident_->order().end_step();
 }
 
 std::vector<bool> Engine::arrived() const {
@@ -385,6 +383,9 @@ std::vector<bool> Engine::arrived() const {
 void Engine::abandon() {
   collector_->abandon();
   buffers_.abandon();
+  if (resident_) {
+    resident_->order().forget();
+  }
   backward_ = -1;
   if (loop_ == Loop::micro_steps) {
     loop_ = Loop::plain;  // a no_sync scope ends itself
@@ -467,21 +468,6 @@ void Engine::skipped() {
   gradient_->clear_grads();
   phase_ = Phase::idle;
   ++step_;
-}
-
-double Engine::mean_loss(std::span<const double> losses, std::int64_t total_weight) {
-  std::vector<double> mine(losses.begin(), losses.end());
-  std::vector<double> all(mine.size() * static_cast<std::size_t>(group_.size()));
-  group_.all_gather(std::span(mine), std::span(all), {.name = "losses"}).wait();
-  const auto k = static_cast<std::int64_t>(mine.size());
-  if (across_first(k)) {
-    all = leaf_by_leaf(all, k);
-  }
-  return all.empty() ? 0.0 : tree_sum(all) / static_cast<double>(total_weight);
-}
-
-std::int64_t Engine::total_weight(std::span<const std::int64_t> weights) {
-  return parallel::total_weight(group_, weights);
 }
 
 }  // namespace lockstep::parallel

@@ -142,6 +142,7 @@ class Engine {
   void make_resident();
   void begin_leaf(std::int64_t leaf, bool exchanges);
   void exchange();
+  void agree_on_order();
   void abandon();
   std::vector<bool> arrived() const;
 

@@ -1,7 +1,32 @@
-// What an Engine tells of itself between steps: parameters, gradients, bytes.
+// What an Engine tells of itself between steps: parameters, gradients, losses, bytes.
+#include "base/range.h"
 #include "parallel/engine.h"
+#include "parallel/leaf_weights.h"
 
 namespace lockstep::parallel {
+namespace {
+
+// What the ranks gave, each its k leaves, in the order of leaves that are one run per micro-batch.
+std::vector<double> leaf_by_leaf(const std::vector<double>& by_rank, std::int64_t k) {
+  std::vector<double> result;
+  const auto count = static_cast<std::int64_t>(by_rank.size());
+  for (std::int64_t index = 0; index < k; ++index) {
+    for (std::int64_t at = index; at < count; at += k) {
+      result.push_back(by_rank[static_cast<std::size_t>(at)]);
+    }
+  }
+  return result;
+}
+
+double tree_sum(std::span<const double> values) {
+  if (values.size() == 1) {
+    return values[0];
+  }
+  const auto split = static_cast<std::size_t>(tree_split(static_cast<std::int64_t>(values.size())));
+  return tree_sum(values.first(split)) + tree_sum(values.subspan(split));
+}
+
+}  // namespace
 
 const NamedParameter& Engine::parameter(std::size_t i) const {
   const auto [part, member] = place(i);
@@ -76,6 +101,21 @@ LocalParameter Engine::local_parameter(const std::string& name) const {
   const auto [part, member] = place(*number);
   const Range kept = parts()[part]->kept(member);
   return {kept.begin, kept.end, /*everywhere=*/false, parts()[part]->kept_full_precision(member)};
+}
+
+double Engine::mean_loss(std::span<const double> losses, std::int64_t total_weight) {
+  std::vector<double> mine(losses.begin(), losses.end());
+  std::vector<double> all(mine.size() * static_cast<std::size_t>(group_.size()));
+  group_.all_gather(std::span(mine), std::span(all), {.name = "losses"}).wait();
+  const auto k = static_cast<std::int64_t>(mine.size());
+  if (across_first(k)) {
+    all = leaf_by_leaf(all, k);
+  }
+  return all.empty() ? 0.0 : tree_sum(all) / static_cast<double>(total_weight);
+}
+
+std::int64_t Engine::total_weight(std::span<const std::int64_t> weights) {
+  return parallel::total_weight(group_, weights);
 }
 
 void Engine::observe(StepObserver* observer) {

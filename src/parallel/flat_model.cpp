@@ -2,6 +2,7 @@
 
 #include "base/bucket_plan.h"
 #include "comm/together.h"
+#include "parallel/kept_shard.h"
 #include "parallel/parameters.h"
 #include "parallel/units.h"
 
@@ -38,13 +39,28 @@ std::vector<at::Tensor> untrained_tensors(const torch::nn::Module& module) {
   return tensors;
 }
 
-void broadcast_tensor(Group& group, at::Tensor& tensor) {
-  at::Tensor bytes = tensor.detach().contiguous();
-  const Span span(bytes.mutable_data_ptr(), static_cast<std::int64_t>(bytes.nbytes()), Dtype::u8);
-  group.broadcast(span, 0, {.name = "initial values"}).wait();
-  if (!bytes.is_alias_of(tensor)) {
-    tensor.copy_(bytes);
+// What ShardedInit left in shards. Throws UsageError, on all ranks, for another group's.
+std::vector<at::Tensor> kept_in_shards(const torch::nn::Module& module, Group& group) {
+  std::vector<at::Tensor> tensors;
+  std::string wrong;
+  for (const auto& item : module.named_parameters()) {
+    const KeptShard* const shard = kept_shard(item.value());
+    if (shard == nullptr) {
+      continue;
+    }
+    tensors.push_back(item.value());
+    if (shard->ranks != group.size() || shard->rank != group.rank()) {
+      wrong = "parameter '" + item.key() + "' was made by a ShardedInit as shard " +
+              std::to_string(shard->rank) + " of " + std::to_string(shard->ranks) +
+              ", the Parallel has rank " + std::to_string(group.rank()) + " of " +
+              std::to_string(group.size()) + "; give both the same group";
+    }
   }
+  if (!tensors.empty()) {
+    comm::do_together(group, "shards of ShardedInit",
+                      [&] { return wrong.empty() ? std::string() : throw UsageError(wrong); });
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -55,10 +71,13 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, Group& group,
   const torch::NoGradGuard no_grad;
   verify_equal_lists(group, describe(*module_), "parameters and buffers");
   auto parts = plan(trainable_parameters(*module_, options.precision), options);
-  if (group.size() > 1) {
-    for (at::Tensor& tensor : untrained_tensors(*module_)) {
-      broadcast_tensor(group, tensor);
+  for (at::Tensor& tensor : kept_in_shards(*module_, group)) {
+    if (!tensor.requires_grad() && kept_shard(tensor) != nullptr) {  // a tied one comes twice
+      tensor.set_data(gather_kept(tensor, group, "frozen values"));
     }
+  }
+  for (at::Tensor& tensor : untrained_tensors(*module_)) {
+    broadcast_values(group, tensor, "initial values");
   }
   convert_frozen(*module_, options.precision);
   attach(std::move(parts), options, group, device);
@@ -140,9 +159,7 @@ void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts,
   for (std::size_t n = 0; n < parts.size(); ++n) {
     owned_.push_back(std::make_unique<FlatParameter>(device, std::move(parts[n]), spreads[n]));
     FlatParameter* const part = parts_.emplace_back(owned_.back().get());
-    if (group.size() > 1) {
-      group.broadcast(part->initial_values(), 0, {.name = "initial values"}).wait();
-    }
+    share_initial_values(*part, group);
     part->attach_members(device);
     for (std::size_t i = 0; i < part->members(); ++i) {
       tensors_.push_back(part->member(i).tensor);
@@ -153,6 +170,23 @@ void FlatModel::attach(std::vector<std::vector<NamedParameter>> parts,
   if (shares_parameters(options.stage, options.share_parameters)) {
     guard_writes(options.stage);
     group.barrier({.name = "initial values are written"});
+  }
+}
+
+// Shards are rank 0's values already.
+void FlatModel::share_initial_values(FlatParameter& part, Group& group) {
+  std::vector<std::size_t> in_shards;
+  for (std::size_t i = 0; i < part.members(); ++i) {
+    if (kept_shard(part.member(i).tensor) != nullptr) {
+      in_shards.push_back(i);
+    }
+  }
+  if (group.size() > 1 && in_shards.size() < part.members()) {
+    group.broadcast(part.initial_values(), 0, {.name = "initial values"}).wait();
+  }
+  for (const std::size_t i : in_shards) {
+    const NamedParameter& member = part.member(i);
+    part.initialise(i, gather_kept(member.tensor, group, member.name));
   }
 }
 

@@ -79,6 +79,8 @@ class FlatModel {
   // Collective: makes them, with rank 0's values.
   void attach(std::vector<std::vector<NamedParameter>> parts, const ParallelOptions& options,
               Group& group, Device& device);
+  // Collective: rank 0's values, also of what ShardedInit left in shards.
+  static void share_initial_values(FlatParameter& part, Group& group);
   static std::vector<Spread> spread(const std::vector<std::vector<NamedParameter>>& parts,
                                     const ParallelOptions& options, Group& group);
   void guard_writes(Stage stage);

@@ -1,5 +1,7 @@
 #include "parallel/flat_parameter.h"
 
+#include "parallel/kept_shard.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -41,8 +43,9 @@ FlatParameter::FlatParameter(Device& device, std::vector<NamedParameter> members
              : in_host_copy() ? flat_tensor(device, layout_.size(), dtype_)
                               : values_memory(device);
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    const Range range = layout_.member(i);
-    initial_.narrow(0, range.begin, range.size()).copy_(members_[i].tensor.reshape({-1}));
+    if (kept_shard(members_[i].tensor) == nullptr) {
+      initialise(i, members_[i].tensor);
+    }
   }
 }
 
@@ -58,6 +61,11 @@ at::Tensor FlatParameter::values_memory(Device& device) const {
 
 Span FlatParameter::initial_values() {
   return {initial_.mutable_data_ptr(), layout_.size(), has_master() ? Dtype::f32 : dtype_};
+}
+
+void FlatParameter::initialise(std::size_t i, const at::Tensor& values) {
+  const Range range = layout_.member(i);
+  initial_.narrow(0, range.begin, range.size()).copy_(values.reshape({-1}));
 }
 
 void FlatParameter::attach_members(Device& device) {

@@ -47,13 +47,15 @@ class FlatParameter {
   // Elements that these members take, padding included.
   static FlatLayout layout_of(const std::vector<NamedParameter>& members, int ranks);
 
-  // Copies the members' values into flat memory, in fp32 (fp64 for fp64); call attach_members()
-  // next. All members are held as the same dtype.
+  // Copies the members' values into flat memory, in fp32 (fp64 for fp64), but for those in shards
+  // (kept_shard.h), which initialise() is for; call attach_members() next. All members are held as
+  // the same dtype.
   FlatParameter(Device& device, std::vector<NamedParameter> members, const Spread& spread);
 
   // The values as they were initialised, for the broadcast at start: f32 or f64, the padding
   // included.
   Span initial_values();
+  void initialise(std::size_t i, const at::Tensor& values);
   // Rounds them into the dtype members are held in and points the members at the result. With one
   // copy on the host it is complete when all ranks have done so.
   void attach_members(Device& device);

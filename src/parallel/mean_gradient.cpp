@@ -57,9 +57,9 @@ void MeanGradient::begin_step(GradientCollector& collector, LeafOrder order) {
   }
 }
 
-void MeanGradient::publish(std::vector<bool> arrived) {
+void MeanGradient::publish(std::vector<bool> arrived, std::optional<std::uint32_t> order) {
   arrived_ = std::move(arrived);
-  decision_ = decide(group_, exchange_.squares(), arrived_);
+  decision_ = decide(group_, exchange_.squares(), arrived_, order);
   for (std::size_t i = 0; i < model_.tensors().size(); ++i) {
     const bool shows = place_ == GradientPlace::full && decision_.present[i];
     model_.tensors()[i].mutable_grad() = shows ? view(i) : at::Tensor();

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -49,8 +50,9 @@ class MeanGradient {
   void begin_step(GradientCollector& collector, LeafOrder order);
 
   // Collective, after an exchange: the ranks decide, and what any of them has appears in .grad,
-  // where gradients rest in full. `arrived`: per parameter, did this rank have a gradient.
-  void publish(std::vector<bool> arrived);
+  // where gradients rest in full. `arrived`: per parameter, did this rank have a gradient; `order`:
+  // as for decide().
+  void publish(std::vector<bool> arrived, std::optional<std::uint32_t> order = std::nullopt);
   const Decision& decision() const { return decision_; }
   // Collective when the program wrote to the gradients since: decides again. The norm over all
   // parameters.

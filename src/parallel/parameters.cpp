@@ -1,6 +1,7 @@
 #include "parallel/parameters.h"
 
 #include "comm/together.h"
+#include "parallel/kept_shard.h"
 
 #include <algorithm>
 #include <set>
@@ -90,6 +91,18 @@ void convert_frozen(torch::nn::Module& module, const Precision& precision) {
   }
 }
 
+void broadcast_values(Group& group, at::Tensor& tensor, std::string_view name) {
+  if (group.size() == 1) {
+    return;
+  }
+  at::Tensor bytes = tensor.detach().contiguous();
+  const Span span(bytes.mutable_data_ptr(), static_cast<std::int64_t>(bytes.nbytes()), Dtype::u8);
+  group.broadcast(span, 0, {.name = name}).wait();
+  if (!bytes.is_alias_of(tensor)) {
+    tensor.copy_(bytes);
+  }
+}
+
 std::vector<std::string> describe(const torch::nn::Module& module) {
   std::vector<std::string> lines;
   const auto add = [&lines](const std::string& name, const at::Tensor& tensor, const char* role) {
@@ -98,7 +111,7 @@ std::vector<std::string> describe(const torch::nn::Module& module) {
     if (tensor.defined()) {
       line << " " << tensor.sizes() << " " << c10::toString(tensor.scalar_type());
     }
-    line << " " << role;
+    line << " " << role << (kept_shard(tensor) != nullptr ? " in shards" : "");
     lines.push_back(line.str());
   };
   for (const auto& item : module.named_parameters()) {

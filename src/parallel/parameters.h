@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep::parallel {
@@ -25,7 +26,11 @@ std::vector<NamedParameter> floating_parameters(const torch::nn::Module& module,
 // Converts what is not trained: frozen floating-point parameters, to the type `precision` asks for.
 void convert_frozen(torch::nn::Module& module, const Precision& precision);
 
-// One line per parameter and buffer: name, shape, dtype, whether it is trained.
+// Collective: gives a tensor rank 0's values.
+void broadcast_values(Group& group, at::Tensor& tensor, std::string_view name);
+
+// One line per parameter and buffer: name, shape, dtype, whether it is trained, and whether its
+// values are spread over the ranks (sharded_init.h).
 std::vector<std::string> describe(const torch::nn::Module& module);
 
 // Collective. Throws Mismatch on every rank unless all ranks pass the same lines, with both counts

@@ -81,35 +81,51 @@ std::uint32_t version_of(const at::Tensor& tensor) {
 struct Kept final : torch::CustomClassHolder {
   RepeatablePass pass;
   PassState state;
-  Tensors first_outputs;  // until the node has them
-  std::vector<std::size_t>
-      places;  // of the node's outputs among the pass's, which may be undefined
+  Tensors first_outputs;            // until the node has them
+  std::size_t outputs = 0;          // of the pass; some may be undefined
+  std::vector<std::size_t> places;  // of the node's outputs among them
   bool released = false;
 };
 
+[[noreturn]] void refuse(const Kept& kept, const std::string& what) {
+  throw UsageError("recompute: unit '" + kept.pass.unit + "': " + what);
+}
+
 void refuse_unsupported(const Kept& kept) {
   if (torch::GradMode::is_enabled()) {
-    throw UsageError(
-        "recompute: backward with create_graph would need the graph of the second pass; turn "
-        "recompute off for a double backward");
+    refuse(kept,
+           "backward with create_graph would need the graph of the second pass; turn recompute off "
+           "for a double backward");
   }
   const auto* const chosen = torch::autograd::get_current_graph_task_exec_info();
   if (chosen != nullptr && !chosen->empty()) {
-    throw UsageError(
-        "recompute: gradients of chosen tensors (autograd::grad, backward with inputs) would reach "
-        "every parameter of the unit; turn recompute off, or call backward() without inputs");
+    refuse(kept,
+           "gradients of chosen tensors (autograd::grad, backward with inputs) would reach every "
+           "parameter of the unit; turn recompute off, or call backward() without inputs");
   }
   if (kept.released) {
-    throw UsageError(
-        "recompute: a second backward through the same graph; give retain_graph to the first");
+    refuse(kept, "a second backward through the same graph; give retain_graph to the first");
   }
   for (std::size_t i = 0; i < kept.pass.inputs.size(); ++i) {
     if (version_of(kept.pass.inputs[i]) != kept.state.versions[i]) {
-      throw UsageError(
-          "recompute: tensor " + std::to_string(i) +
-          " among a unit's arguments was written to in place, in its forward or after; use an "
-          "operation that makes a new tensor, or turn recompute off");
+      refuse(kept, "tensor " + std::to_string(i) +
+                       " among its arguments was written to in place, in its forward or after; use "
+                       "an operation that makes a new tensor, or turn recompute off");
     }
+  }
+}
+
+// What the second pass gives must be what the gradients belong to.
+void refuse_other_outputs(const Kept& kept, const Tensors& outputs, const Tensors& gradients) {
+  bool same = outputs.size() == kept.outputs;
+  for (std::size_t i = 0; same && i < gradients.size(); ++i) {
+    const at::Tensor& output = outputs[kept.places[i]];
+    same = output.defined() && (!gradients[i].defined() || gradients[i].sizes() == output.sizes());
+  }
+  if (!same) {
+    refuse(kept,
+           "its second forward gave other outputs than the first, in number or shape; its result "
+           "must not hang on what it writes itself, or turn recompute off");
   }
 }
 
@@ -132,10 +148,11 @@ Tensors run_again(const Kept& kept, const Tensors& gradients) {
     const SameDraws draws(kept.state.generator);
     outputs = kept.pass.forward(inputs);
   }
+  refuse_other_outputs(kept, outputs, gradients);
   Tensors roots;
   Tensors root_gradients;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const at::Tensor& output = outputs.at(kept.places[i]);
+    const at::Tensor& output = outputs[kept.places[i]];
     if (takes_gradient(output) && gradients[i].defined()) {
       roots.push_back(output);
       root_gradients.push_back(gradients[i]);
@@ -225,6 +242,7 @@ Tensors recompute_in_backward(RepeatablePass pass, PassState state, Tensors outp
   }
   ties.push_back(torch::empty({0}).requires_grad_());
   auto kept = c10::make_intrusive<Kept>();
+  kept->outputs = outputs.size();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].defined()) {
       kept->first_outputs.push_back(free_of_history(outputs[i], pass));

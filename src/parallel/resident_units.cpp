@@ -36,7 +36,9 @@ void ResidentUnits::Piece::update() const {
 // One pass's way back: begins with the first gradient of an output, ends when all inputs that take
 // a gradient have theirs.
 struct ResidentUnits::Backward {
+  std::string unit;
   Pieces pieces;
+  std::shared_ptr<UnitOrder> order;
   std::size_t inputs = 0;
   std::size_t left = 0;  // inputs without their gradient in the running backward
   int running = -1;      // that backward
@@ -45,6 +47,7 @@ struct ResidentUnits::Backward {
     if (running != running_backward()) {
       running = running_backward();
       left = inputs;
+      order->note(unit, UnitOrder::Pass::backward);
       count(1);
     }
   }
@@ -87,7 +90,7 @@ ResidentUnits::ResidentUnits(const FlatModel& model) {
 
 void ResidentUnits::add(const std::string& name, const std::shared_ptr<torch::nn::Module>& module,
                         const std::map<const at::TensorImpl*, std::shared_ptr<Piece>>& pieces) {
-  Unit unit{module, {}};
+  Unit unit{name, module, {}};
   Tensors parameters;
   add_own_parameters(*module, parameters);
   for (const at::Tensor& parameter : parameters) {
@@ -139,7 +142,10 @@ void ResidentUnits::after_forward(const UnitBase& unit, const Tensors& inputs,
     return;
   }
   const auto backward = std::make_shared<Backward>();
+  backward->unit = units_.at(&unit).name;
   backward->pieces = pieces_of(unit);
+  backward->order = order_;
+  order_->note(backward->unit, UnitOrder::Pass::forward);
   for (const at::Tensor& input : inputs) {
     if (takes_gradient(input)) {
       ++backward->inputs;

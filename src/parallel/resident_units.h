@@ -7,6 +7,7 @@
 #include "lockstep/unit.h"
 #include "parallel/flat_model.h"
 #include "parallel/flat_parameter.h"
+#include "parallel/unit_order.h"
 
 #include <torch/torch.h>
 
@@ -34,6 +35,9 @@ class ResidentUnits final : public UnitObserver {
   // exception cut short.
   void end_backward();
 
+  // Of the passes that need, or are, a backward.
+  UnitOrder& order() { return *order_; }
+
  private:
   // What is gathered and freed as one: a flat parameter, of one unit or of several in a row.
   struct Piece {
@@ -45,6 +49,7 @@ class ResidentUnits final : public UnitObserver {
   };
   using Pieces = std::vector<std::shared_ptr<Piece>>;
   struct Unit {
+    std::string name;
     std::shared_ptr<torch::nn::Module> module;
     Pieces pieces;
   };
@@ -56,6 +61,7 @@ class ResidentUnits final : public UnitObserver {
 
   Pieces pieces_;
   std::map<const UnitBase*, Unit> units_;
+  std::shared_ptr<UnitOrder> order_ = std::make_shared<UnitOrder>();  // graphs may outlive this
 };
 
 }  // namespace lockstep::parallel

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -28,14 +29,35 @@ models::ModelConfig configuration(const Options& options) {
   return models::config_of(options.model, bytes ? data::kByteVocabulary : 0);
 }
 
-// Every rank draws the whole model in fp32 before its parameters move into flat memory.
-std::int64_t while_made(const std::vector<plan::Parameter>& parameters,
-                        const plan::Ledger& ledger) {
-  std::int64_t drawn = 0;
+// Bytes of fp32 by unit; 0: outside of all.
+std::map<std::size_t, std::int64_t> drawn_by_unit(const std::vector<plan::Parameter>& parameters) {
+  std::map<std::size_t, std::int64_t> drawn;
   for (const plan::Parameter& parameter : parameters) {
-    drawn += parameter.elements * size_of(Dtype::f32);
+    drawn[parameter.unit] += parameter.elements * size_of(Dtype::f32);
   }
-  return drawn + ledger.parameters;
+  return drawn;
+}
+
+// Every rank draws the whole model before its parameters move into flat memory.
+std::int64_t drawn_whole(const std::map<std::size_t, std::int64_t>& by_unit) {
+  std::int64_t bytes = 0;
+  for (const auto& [unit, drawn] : by_unit) {
+    bytes += drawn;
+  }
+  return bytes;
+}
+
+// Or keeps its part of each unit, and whole what is outside of all (sharded_init.h). What is drawn
+// now, or is moving, is there beside.
+std::int64_t drawn_in_shards(const std::map<std::size_t, std::int64_t>& by_unit,
+                             const plan::Training& training) {
+  std::int64_t bytes = 0;
+  std::int64_t moving = 0;
+  for (const auto& [unit, drawn] : by_unit) {
+    bytes += unit == 0 ? drawn : drawn / training.ranks;
+    moving = std::max(moving, unit == 0 ? drawn : drawn * training.unit_blocks);
+  }
+  return bytes + moving;
 }
 
 class Fit {
@@ -47,13 +69,13 @@ class Fit {
 
   void check() const {
     const plan::Ledger ledger = ledger_of(options_.stage);
-    if (needed(ledger) <= budget_.bytes) {
+    if (needed(options_.stage, ledger) <= budget_.bytes) {
       return;
     }
     throw UsageError("--stage " + std::string(name_of(options_.stage)) + ": " + options_.model +
-                     " needs " + gigabytes(needed(ledger)) + " per rank without activations (" +
-                     parts(ledger) + "), but " + budget_.text + "; " + way_out() +
-                     ", or --force to try");
+                     " needs " + gigabytes(needed(options_.stage, ledger)) +
+                     " per rank without activations (" + parts(ledger) + "), but " + budget_.text +
+                     "; " + way_out() + ", or --force to try");
   }
 
  private:
@@ -63,12 +85,21 @@ class Fit {
     return plan::ledger(parameters_, training);
   }
 
-  std::int64_t needed(const plan::Ledger& ledger) const {
-    return std::max(ledger.total(), while_made(parameters_, ledger));
+  std::int64_t while_made(Stage stage, const plan::Ledger& ledger) const {
+    const bool in_shards =
+        shares_parameters(stage, options_.share_parameters) && !models::is_folder(options_.model);
+    const auto by_unit = drawn_by_unit(parameters_);
+    const std::int64_t drawn =
+        in_shards ? drawn_in_shards(by_unit, planned_training(options_)) : drawn_whole(by_unit);
+    return drawn + ledger.parameters;
+  }
+
+  std::int64_t needed(Stage stage, const plan::Ledger& ledger) const {
+    return std::max(ledger.total(), while_made(stage, ledger));
   }
 
   std::string parts(const plan::Ledger& ledger) const {
-    if (while_made(parameters_, ledger) > ledger.total()) {
+    if (while_made(options_.stage, ledger) > ledger.total()) {
       return "while the model is made";
     }
     return gigabytes(ledger.parameters) + " parameters, " + gigabytes(ledger.gradients) +
@@ -78,7 +109,7 @@ class Fit {
 
   std::string way_out() const {
     for (const Stage stage : {Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3}) {
-      const std::int64_t bytes = needed(ledger_of(stage));
+      const std::int64_t bytes = needed(stage, ledger_of(stage));
       if (bytes <= budget_.bytes) {
         return "the smallest stage that fits is " + std::string(name_of(stage)) + " (" +
                gigabytes(bytes) + "): use --stage " + std::string(name_of(stage));

@@ -43,10 +43,11 @@ Prediction predict(const models::ModelConfig& config, const Options& options) {
   const auto parameters = planned_parameters(config, options);
   const plan::Training training = planned_training(options);
   // The ranks decide on a step by the norm's digits, a flag for what is not finite, and one count
-  // per parameter.
+  // per parameter; where units are freed also by two numbers that tell their order.
+  const bool frees_units = options.reshard.value_or(false);
   const plan::SmallCollectives small{
-      .decision_elements =
-          optim::ExactSum::kDigits + 1 + static_cast<std::int64_t>(parameters.size()),
+      .decision_elements = optim::ExactSum::kDigits + 1 +
+                           static_cast<std::int64_t>(parameters.size()) + (frees_units ? 2 : 0),
       .losses = options.accumulate};
   return {plan::ledger(parameters, training),
           plan::step_traffic(parameters, training, /*rank=*/0, small)};

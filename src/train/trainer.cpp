@@ -3,6 +3,7 @@
 #include "base/environment.h"
 #include "base/invariant.h"
 #include "lockstep/error.h"
+#include "lockstep/sharded_init.h"
 #include "machine/cores.h"
 #include "models/hugging_face.h"
 #include "models/parameter_list.h"
@@ -50,22 +51,6 @@ std::optional<data::Windows> validation_windows(const Options& options, const da
   return data::Windows(split.validation, options.sequence, "validation");
 }
 
-std::shared_ptr<models::LanguageModel> make_model(const Options& options, std::int64_t vocabulary) {
-  models::ModelConfig config = models::config_of(options.model, vocabulary);
-  const std::int64_t context = models::facts_of(config).context;
-  if (options.sequence > context) {
-    throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
-                     " has a context of " + std::to_string(context) + "; give --seq at most that");
-  }
-  models::set_dropout(config, options.dropout);
-  torch::manual_seed(static_cast<std::uint64_t>(options.seed));
-  std::shared_ptr<models::LanguageModel> model = models::make_model(config);
-  if (models::is_folder(options.model)) {
-    models::load_folder(options.model, *model);
-  }
-  return model;
-}
-
 ParallelOptions engine_options(const Options& options) {
   ParallelOptions result;
   result.stage = options.stage;
@@ -83,6 +68,27 @@ ParallelOptions engine_options(const Options& options) {
   result.reproducible = options.reproducible;
   result.seed = static_cast<std::uint64_t>(options.seed);
   return result;
+}
+
+// Fresh weights are drawn unit by unit where ranks keep shards; a folder's are read into all of
+// them.
+std::shared_ptr<models::LanguageModel> make_model(const Options& options, Group& world,
+                                                  std::int64_t vocabulary) {
+  models::ModelConfig config = models::config_of(options.model, vocabulary);
+  const std::int64_t context = models::facts_of(config).context;
+  if (options.sequence > context) {
+    throw UsageError("--seq " + std::to_string(options.sequence) + ": " + options.model +
+                     " has a context of " + std::to_string(context) + "; give --seq at most that");
+  }
+  models::set_dropout(config, options.dropout);
+  torch::manual_seed(static_cast<std::uint64_t>(options.seed));
+  if (!models::is_folder(options.model)) {
+    const ShardedInit init(world, engine_options(options));
+    return models::make_model(config);
+  }
+  std::shared_ptr<models::LanguageModel> model = models::make_model(config);
+  models::load_folder(options.model, *model);
+  return model;
 }
 
 std::unique_ptr<FlatOptimizer> make_optimizer(const Options& options, Parallel& parallel) {
@@ -114,7 +120,7 @@ Trainer::Trainer(const Options& options, Group& world, const OnTokenising& on_to
              .leaves = options.leaves(),
              .micro_batch = options.micro_batch},
             static_cast<std::uint64_t>(options.seed)),
-      model_(make_model(options, tokenizer_->vocabulary())),
+      model_(make_model(options, world, tokenizer_->vocabulary())),
       parallel_(model_, world, engine_options(options)),
       optimizer_(make_optimizer(options, parallel_)),
       schedule_{

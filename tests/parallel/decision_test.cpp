@@ -11,7 +11,8 @@ namespace {
 
 // One decide() on as many threads as there are inputs.
 std::vector<Decision> decide_on_threads(const std::vector<std::vector<float>>& values,
-                                        const std::vector<std::vector<bool>>& arrived) {
+                                        const std::vector<std::vector<bool>>& arrived,
+                                        const std::vector<std::uint32_t>& orders = {}) {
   std::vector<Group> groups = Group::of_threads(static_cast<int>(values.size()));
   std::vector<Decision> decisions(values.size());
   std::vector<std::thread> threads;
@@ -19,7 +20,8 @@ std::vector<Decision> decide_on_threads(const std::vector<std::vector<float>>& v
     threads.emplace_back([&, rank] {
       optim::SquareSum squares;
       squares.add(values[rank].data(), Dtype::f32, static_cast<std::int64_t>(values[rank].size()));
-      decisions[rank] = decide(groups[rank], squares, arrived[rank]);
+      decisions[rank] = decide(groups[rank], squares, arrived[rank],
+                               orders.empty() ? std::nullopt : std::optional(orders[rank]));
     });
   }
   for (std::thread& thread : threads) {
@@ -58,6 +60,24 @@ TEST(Decision, NormDoesNotHangOnWhoCountsWhat) {
     const std::vector<float> low(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(cut));
     const std::vector<float> high(values.begin() + static_cast<std::ptrdiff_t>(cut), values.end());
     EXPECT_EQ(decide_on_threads({high, low}, {{}, {}})[1].norm, whole);
+  }
+}
+
+// Also where one is the mean of all.
+TEST(Decision, SaysOnEveryRankWhetherOrdersAgree) {
+  constexpr std::uint32_t kLargest = std::numeric_limits<std::uint32_t>::max();
+  const std::vector<std::vector<std::uint32_t>> agree{{5, 5, 5}, {kLargest, kLargest}, {0}};
+  const std::vector<std::vector<std::uint32_t>> differ{
+      {1, 2, 3}, {5, 5, 4}, {0, kLargest}, {kLargest, kLargest - 1, kLargest, kLargest}};
+  for (const auto* const cases : {&agree, &differ}) {
+    for (const std::vector<std::uint32_t>& orders : *cases) {
+      const std::vector<std::vector<float>> values(orders.size(), {3.0f});
+      const std::vector<std::vector<bool>> arrived(orders.size(), {true, false});
+      for (const Decision& decision : decide_on_threads(values, arrived, orders)) {
+        EXPECT_EQ(decision.orders_agree, cases == &agree) << orders[0];
+        EXPECT_EQ(decision.present, (std::vector<bool>{true, false}));
+      }
+    }
   }
 }
 

@@ -119,7 +119,7 @@ TEST(Recompute, EndsWithTheSameBitsInEveryStageAndLoop) {
 
 // A unit alone, with what a Parallel would set.
 struct Alone {
-  Alone() { unit->recompute(hook); }
+  Alone() { unit->recompute(hook, "h.3"); }
   std::shared_ptr<std::function<void()>> hook =
       std::make_shared<std::function<void()>>([this] { ++told; });
   Unit<Block> unit;
@@ -178,8 +178,9 @@ TEST(Recompute, RepeatsForARetainedGraphAndRefusesASecondBackwardOtherwise) {
   }
   const auto [again, more] = alone.unit(x, std::optional<torch::Tensor>(), 2.0);
   again.sum().backward();
-  EXPECT_NE(error_of([&, again = again] { again.sum().backward(); }).find("retain_graph"),
-            std::string::npos);
+  EXPECT_EQ(error_of([&, again = again] { again.sum().backward(); }),
+            "recompute: unit 'h.3': a second backward through the same graph; give retain_graph to "
+            "the first");
 }
 
 TEST(Recompute, RefusesWhatASecondPassCanNotTellApart) {
@@ -198,7 +199,47 @@ TEST(Recompute, RefusesWhatASecondPassCanNotTellApart) {
     const torch::NoGradGuard no_grad;
     x.add_(1);
   }
-  EXPECT_NE(error_of([&] { late.backward(); }).find("tensor 0 "), std::string::npos);
+  EXPECT_NE(error_of([&] { late.backward(); }).find("unit 'h.3': tensor 0 "), std::string::npos);
+}
+
+// Its output grows with every pass.
+struct GrowingImpl : torch::nn::Module {
+  explicit GrowingImpl(bool outputs) : outputs_grow(outputs) {
+    weight = register_parameter("weight", torch::ones({1}));
+  }
+  std::vector<torch::Tensor> forward(const torch::Tensor& x) {
+    ++passes;
+    const torch::Tensor y = (x * weight).repeat({outputs_grow ? 1 : passes});
+    return std::vector<torch::Tensor>(static_cast<std::size_t>(outputs_grow ? passes : 1), y);
+  }
+  bool outputs_grow;
+  std::int64_t passes = 0;
+  torch::Tensor weight;
+};
+TORCH_MODULE(Growing);
+
+TEST(Recompute, RefusesASecondPassWithOtherOutputs) {
+  for (const bool outputs : {true, false}) {
+    Unit<Growing> unit(outputs);
+    unit->recompute(std::make_shared<const std::function<void()>>([] {}), "h.3");
+    const auto result = unit(torch::ones({2}));
+    const std::string error = error_of([&] { result[0].sum().backward(); });
+    EXPECT_NE(error.find("unit 'h.3': its second forward gave other outputs"), std::string::npos)
+        << error;
+  }
+}
+
+TEST(Recompute, ErrorsInAParallelNameItsUnit) {
+  Group alone = Group::alone();
+  ParallelOptions options{.stage = Stage::single};
+  options.recompute = true;
+  Net net;
+  Parallel parallel(net, alone, options);
+  const std::string error = error_of([&] {
+    net(torch::ones({2, 8})).sum().backward({}, true, /*create_graph=*/true);
+  });
+  EXPECT_NE(error.find("recompute: unit 'block2': backward with create_graph"), std::string::npos)
+      << error;
 }
 
 // An output that is an argument, and one that shares its memory.
@@ -213,7 +254,7 @@ TORCH_MODULE(Passing);
 
 TEST(Recompute, OutputsMayBeArgumentsViewsOrUndefined) {
   Unit<Passing> unit;
-  unit->recompute(std::make_shared<const std::function<void()>>([] {}));
+  unit->recompute(std::make_shared<const std::function<void()>>([] {}), "h.3");
   const torch::Tensor x = torch::tensor({2.0, 3.0}).requires_grad_();
   const torch::Tensor other = torch::ones({2});
   const auto outputs = unit(x, other);
@@ -310,12 +351,13 @@ TORCH_MODULE(Windowed);
 
 TEST(Recompute, RefusesArgumentsThatItCanNotGiveAgain) {
   Unit<Windowed> unit;
-  unit->recompute(std::make_shared<const std::function<void()>>([] {}));
+  unit->recompute(std::make_shared<const std::function<void()>>([] {}), "h.3");
   std::vector<torch::Tensor> losses;
   const std::vector<std::int64_t> window{2};
   const torch::Tensor x = torch::ones({2}).requires_grad_();
-  EXPECT_NE(error_of([&] { unit(x, torch::IntArrayRef(window), losses); }).find("a view of other"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { unit(x, torch::IntArrayRef(window), losses); }).find("forward of unit 'h.3'"),
+      std::string::npos);
 }
 
 struct CollectingImpl : torch::nn::Module {
@@ -328,10 +370,11 @@ TORCH_MODULE(Collecting);
 
 TEST(Recompute, RefusesTensorsLeftInArguments) {
   Unit<Collecting> unit;
-  unit->recompute(std::make_shared<const std::function<void()>>([] {}));
+  unit->recompute(std::make_shared<const std::function<void()>>([] {}), "h.3");
   std::vector<torch::Tensor> losses;
   const torch::Tensor x = torch::ones({2}).requires_grad_();
-  EXPECT_NE(error_of([&] { unit(x, losses); }).find("changed which tensors"), std::string::npos);
+  EXPECT_NE(error_of([&] { unit(x, losses); }).find("unit 'h.3' changed which tensors"),
+            std::string::npos);
 }
 
 TEST(Recompute, AModuleWithoutUnitsIsRefused) {

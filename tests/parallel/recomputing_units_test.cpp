@@ -2,6 +2,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/unit.h"
+#include "parallel/modules.h"
 
 #include <gtest/gtest.h>
 
@@ -26,6 +27,13 @@ TEST(RecomputingUnits, SetsEveryUnitAtAnyDepthWhileItLives) {
   }
   backward();
   EXPECT_EQ(told, 2);
+}
+
+TEST(RecomputingUnits, AUnitOfAnotherIsNamed) {
+  torch::nn::Sequential module(torch::nn::Linear(3, 3), Inner());
+  const RecomputingUnits recomputing(*module, [] {});
+  EXPECT_NE(test::error_of([&] { RecomputingUnits(*module, [] {}); }).find("unit '1.linear'"),
+            std::string::npos);
 }
 
 TEST(RecomputingUnits, NeedsAUnit) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -249,6 +250,119 @@ TEST(ResidentUnits, ALeafAmongTheArgumentsFreesNothingEarly) {
     EXPECT_FALSE(readable(unit->down));
   }
   EXPECT_TRUE(prompt.grad().defined());
+}
+
+// Which blocks it runs, and in what order, is told from outside.
+struct ChoosingNetImpl : test::UnitBlocks<ReadBlock> {
+  torch::Tensor forward(const torch::Tensor& input) {
+    torch::Tensor x = first(input);
+    for (const std::size_t block : chosen) {
+      x = blocks[block](x);
+    }
+    return x;
+  }
+  std::vector<std::size_t> chosen;
+};
+TORCH_MODULE(ChoosingNet);
+
+// Steps of a plain loop, or of two micro-batches, in which the ranks choose by step and rank.
+// Returns the steps done.
+double choose(Group& group, bool by_hand,
+              const std::function<std::vector<std::size_t>(int, int)>& chosen,
+              const ParallelOptions& options = always()) {
+  torch::manual_seed(5);
+  ChoosingNet net;
+  Parallel parallel(net, group, options);
+  SGD optimizer = parallel.sgd({.lr = 0.1});
+  for (int step = 0; step < 4; ++step) {
+    net->chosen = chosen(step, group.rank());
+    if (by_hand) {
+      net(input(step)).sum().backward();
+    } else {
+      for (const MicroStep& micro : parallel.micro_steps(2)) {
+        net(input(micro.leaf)).sum().backward();
+      }
+    }
+    optimizer.step();
+  }
+  return static_cast<double>(parallel.steps());
+}
+
+std::string error_of_choosing(bool by_hand,
+                              const std::function<std::vector<std::size_t>(int, int)>& chosen) {
+  std::string error;
+  for (const auto& result : test::run_ranks(3, [&](Group& group) -> Values {
+         at::set_num_threads(1);  // the parent's threads are not in this process
+         return {choose(group, by_hand, chosen)};
+       })) {
+    EXPECT_TRUE(error.empty() || error == result.error) << result.error;
+    error = result.error;
+  }
+  return error;
+}
+
+TEST(ResidentUnits, ARankThatLeavesTheOrderIsNamed) {
+  for (const bool by_hand : {true, false}) {
+    const std::string swapped = error_of_choosing(by_hand, [](int step, int rank) {
+      return step == 2 && rank == 1 ? std::vector<std::size_t>{0, 2, 1}
+                                    : std::vector<std::size_t>{0, 1, 2};
+    });
+    EXPECT_NE(swapped.find("in micro-batch 0 of the step, pass 1 is forward of 'block1' on rank "
+                           "0, as in the step before, but forward of 'block2' on rank 1"),
+              std::string::npos)
+        << swapped;
+    const std::string skipped = error_of_choosing(by_hand, [](int, int rank) {
+      return rank == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0, 1, 2};
+    });
+    EXPECT_NE(skipped.find("pass 2 is forward of 'block2' on rank 0, but backward of 'block1' on "
+                           "rank 2"),
+              std::string::npos)
+        << skipped;
+  }
+}
+
+// As a module that skips blocks at random does, which draws alike on all ranks.
+TEST(ResidentUnits, AllRanksMayChangeTheOrderTogether) {
+  for (const bool by_hand : {true, false}) {
+    EXPECT_EQ(error_of_choosing(by_hand,
+                                [](int step, int) {
+                                  return step % 2 == 0 ? std::vector<std::size_t>{0, 1, 2}
+                                                       : std::vector<std::size_t>{2, 0};
+                                }),
+              "");
+  }
+}
+
+// Nothing is gathered there, so nothing hangs on the order.
+TEST(ResidentUnits, OrdersAreFreeWhereNothingIsFreed) {
+  ParallelOptions never = always();
+  never.reshard = Reshard::never;
+  const auto done = run(2, [&](Group& group) -> Values {
+    return {choose(
+        group, true, [](int, int rank) { return std::vector<std::size_t>{rank == 0 ? 0u : 1u}; },
+        never)};
+  });
+  EXPECT_EQ(done, std::vector<Values>(2, Values{4}));
+}
+
+// Ranks that have run out of data take part without a pass.
+TEST(ResidentUnits, ARankWithoutDataHasNoOrder) {
+  run(3, [](Group& group) -> Values {
+    ReadNet net;
+    Parallel parallel(net, group, always());
+    SGD optimizer = parallel.sgd({.lr = 0.1});
+    for (int step = 0; step < 3; ++step) {
+      // Rank 2 has data for all micro-batches, rank 1 for the first of each step, rank 0 for none.
+      const std::vector<std::int64_t> weights{group.rank() > 0 ? 6 : 0, group.rank() > 1 ? 6 : 0};
+      for (const MicroStep& micro : parallel.weighted_micro_steps(weights)) {
+        if (micro.weight > 0) {
+          net(input(micro.leaf)).sum().backward();
+        }
+      }
+      optimizer.step();
+    }
+    return {};
+  });
 }
 
 TEST(ResidentUnits, AreOfZero3) {
