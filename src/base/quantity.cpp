@@ -37,6 +37,14 @@ std::optional<double> with_unit(std::string_view text, const std::array<Unit, N>
   return std::nullopt;
 }
 
+// A double that is a whole number and exact.
+std::optional<std::int64_t> exact(std::optional<double> value) {
+  if (!value || *value != std::floor(*value) || std::abs(*value) > 0x1p53) {
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(*value);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> whole(std::string_view text) { return parse_all<std::int64_t>(text); }
@@ -62,11 +70,13 @@ std::optional<std::int64_t> bytes(std::string_view text) {
                                          {"TB", 1e12},
                                          {"B", 1},
                                          {"", 1}}};
-  const auto value = with_unit(text, kUnits);
-  if (!value || *value != std::floor(*value) || std::abs(*value) > 0x1p53) {
-    return std::nullopt;
-  }
-  return static_cast<std::int64_t>(*value);
+  return exact(with_unit(text, kUnits));
+}
+
+std::optional<std::int64_t> count(std::string_view text) {
+  constexpr std::array<Unit, 5> kUnits{{{"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}, {"", 1}}};
+  const auto value = exact(with_unit(text, kUnits));
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 std::string text_of(double value) {

@@ -22,6 +22,10 @@ std::optional<double> seconds(std::string_view text);
 // bytes.
 std::optional<std::int64_t> bytes(std::string_view text);
 
+// "8000000000", "8e9", "8B" (1e9s), "124M", "1.5T"; K, M, B, T: a whole number of things, at least
+// 0 and below 2^53.
+std::optional<std::int64_t> count(std::string_view text);
+
 // The shortest text that decimal() reads back to the same value.
 std::string text_of(double value);
 

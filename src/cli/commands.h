@@ -13,6 +13,7 @@ int run_train(Words arguments);
 int run_launch(Words arguments);
 int run_generate(Words arguments);
 int run_bench(Words arguments);
+int run_plan(Words arguments);
 int run_checkpoint(Words arguments);
 int run_doctor(Words arguments);
 

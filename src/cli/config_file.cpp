@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 
 namespace lockstep::cli {
@@ -16,12 +17,12 @@ constexpr std::string_view kBlank = " \t\r";
 constexpr std::uintmax_t kMostBytes = 1 << 20;
 
 struct Place {
-  const std::string& path;
+  const std::string& where;
   int line;
 };
 
 [[noreturn]] void refuse(const Place& place, const std::string& text) {
-  throw UsageError("--config " + place.path + " line " + std::to_string(place.line) + ": " + text);
+  throw UsageError(place.where + " line " + std::to_string(place.line) + ": " + text);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -127,9 +128,31 @@ std::string read_value(const Place& place, std::string_view text) {
 
 }  // namespace
 
-std::vector<ConfigEntry> read_config(const std::string& path) {
-  const auto refuse_file = [&path](const char* why) {
-    throw UsageError("--config " + path + ": " + why + "; name a file like a run's config.toml");
+std::vector<ConfigEntry> parse_config(const std::string& content, const std::string& where) {
+  std::vector<ConfigEntry> entries;
+  std::istringstream lines(content);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const Place place{where, ++number};
+    const std::string_view text = trimmed(line);
+    if (text.empty() || text.front() == '#') {
+      continue;
+    }
+    const std::size_t equals = text.find('=');
+    if (text.front() == '[' || equals == std::string_view::npos) {
+      refuse(place, "expected key = value, got '" + std::string(text) + "'");
+    }
+    entries.push_back({std::string(trimmed(text.substr(0, equals))),
+                       read_value(place, trimmed(text.substr(equals + 1))), number});
+  }
+  return entries;
+}
+
+std::vector<ConfigEntry> read_config(const std::string& path, const std::string& what,
+                                     const std::string& example) {
+  const std::string where = what + " " + path;
+  const auto refuse_file = [&](const char* why) {
+    throw UsageError(where + ": " + why + "; name a file like " + example);
   };
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {  // opening a pipe would wait for a writer
@@ -142,25 +165,18 @@ std::vector<ConfigEntry> read_config(const std::string& path) {
   if (std::filesystem::file_size(path, error) > kMostBytes) {
     refuse_file("is larger than 1 MiB");
   }
-  std::vector<ConfigEntry> entries;
-  int number = 0;
+  std::string content;
   for (std::string line; std::getline(file, line);) {
-    const Place place{path, ++number};
-    const std::string_view text = trimmed(line);
-    if (text.empty() || text.front() == '#') {
-      continue;
-    }
-    const std::size_t equals = text.find('=');
-    if (text.front() == '[' || equals == std::string_view::npos) {
-      refuse(place, "expected key = value, got '" + std::string(text) + "'");
-    }
-    entries.push_back({std::string(trimmed(text.substr(0, equals))),
-                       read_value(place, trimmed(text.substr(equals + 1))), number});
+    content.append(line).push_back('\n');
   }
   if (file.bad()) {
     refuse_file("can't be read");
   }
-  return entries;
+  return parse_config(content, where);
+}
+
+std::vector<ConfigEntry> read_config(const std::string& path) {
+  return read_config(path, "--config", "a run's config.toml");
 }
 
 }  // namespace lockstep::cli

@@ -18,4 +18,12 @@ struct ConfigEntry {
 // Throws UsageError naming the file and the line.
 std::vector<ConfigEntry> read_config(const std::string& path);
 
+// The same of another option's file, which an error calls `what` ("--hardware") and for which it
+// names an `example` to go by.
+std::vector<ConfigEntry> read_config(const std::string& path, const std::string& what,
+                                     const std::string& example);
+
+// The same from the file's text; `where` is for messages ("--config run.toml").
+std::vector<ConfigEntry> parse_config(const std::string& text, const std::string& where);
+
 }  // namespace lockstep::cli

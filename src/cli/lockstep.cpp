@@ -27,7 +27,7 @@ constexpr std::array kCommands{
     Entry{"launch", "start any program on several ranks and end them together", run_launch},
     Entry{"generate", "continue a text with a trained model", run_generate},
     Entry{"bench", "time collectives and training steps; check the promised bounds", run_bench},
-    Entry{"plan", "memory, traffic and the stage to use", nullptr},
+    Entry{"plan", "memory, traffic, time and the stage to use", run_plan},
     Entry{"evaluate", "the loss of a trained model on a text", nullptr},
     Entry{"checkpoint", "list and verify checkpoints; export a trained model", run_checkpoint},
     Entry{"dash", "watch a run in the browser", nullptr},

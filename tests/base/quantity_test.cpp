@@ -28,6 +28,18 @@ TEST(Quantity, decimals_are_finite) {
   }
 }
 
+TEST(Quantity, counts_are_whole_and_not_negative) {
+  EXPECT_EQ(count("8e9"), 8'000'000'000);
+  EXPECT_EQ(count("8B"), 8'000'000'000);
+  EXPECT_EQ(count("1.5T"), 1'500'000'000'000);
+  EXPECT_EQ(count("124M"), 124'000'000);
+  EXPECT_EQ(count("0.5K"), 500);
+  EXPECT_EQ(count("0"), 0);
+  for (const char* text : {"", "B", "-1", "1.5", "1e40", "8GB", "8 B", "8b", "nan", "inf"}) {
+    EXPECT_EQ(count(text), std::nullopt) << text;
+  }
+}
+
 TEST(Quantity, seconds_in_all_units) {
   EXPECT_EQ(seconds("300"), 300.0);
   EXPECT_EQ(seconds("300s"), 300.0);

@@ -68,7 +68,13 @@ std::vector<BadLine> bad_commands() {
       {{"zzz"}, "lockstep zzz", "see lockstep --help"},
       {{"--verbose"}, "lockstep --verbose", "see lockstep --help"},
       {{"two\nlines"}, "two lines", "see lockstep --help"},
-      {{"plan"}, "lockstep plan", "not built yet"},
+      {{"plan"}, "--params", "give --params 8e9 or --model"},
+      {{"plan", "--params", "1e40"}, "--params", "as in 8e9 or 8B"},
+      {{"plan", "--params", "8e9", "--ranks", "0"}, "--ranks", "from 1 to"},
+      {{"plan", "--params", "4", "--ranks", "8"}, "--ranks", "one rank per parameter"},
+      {{"plan", "--params", "8e9", "--hosts", "3"}, "--hosts", "a divisor of --ranks 8"},
+      {{"plan", "--params", "8e9", "--hardware", "tpu"}, "--hardware tpu", "use one of a100"},
+      {{"plan", "--web"}, "--web", "not built yet"},
       {{"evaluate", "--run", "x"}, "lockstep evaluate", "not built yet"},
       {{"checkpoint"}, "lockstep checkpoint", "see lockstep checkpoint --help"},
       {{"checkpoint", "verfy", "x"}, "verfy", "did you mean verify?"},
@@ -268,6 +274,21 @@ TEST(Lockstep, a_missing_program_beside_it_is_one_line) {
     EXPECT_EQ(program.wait(), 1);
     EXPECT_EQ(lines_of(program.error()).size(), 1u) << program.error();
     EXPECT_NE(program.error().find("is missing; it needs LibTorch"), std::string::npos);
+  }
+}
+
+TEST(Lockstep, plan_answers_as_a_table_as_json_and_with_its_formulas) {
+  const Words question{LOCKSTEP_PROGRAM, "plan", "--params", "1e9", "--ranks", "8"};
+  for (const auto& [form, shown] :
+       std::vector<std::pair<std::string, std::string>>{{"--overlap=on", "3.75"},
+                                                        {"--json", "\"total\": 3750000000"},
+                                                        {"--explain", "3.75 GB = 3.49 GiB"}}) {
+    Words words = question;
+    words.push_back(form);
+    StartedProgram program(words);
+    EXPECT_EQ(program.wait(), 0) << program.error();
+    EXPECT_NE(program.output().find(shown), std::string::npos) << program.output();
+    EXPECT_EQ(program.error(), "");
   }
 }
 

@@ -1,0 +1,37 @@
+#include "cli/commands.h"
+#include "cli/plan_explain.h"
+#include "cli/plan_json.h"
+#include "cli/plan_options.h"
+#include "cli/plan_text.h"
+#include "cli/standard_output.h"
+
+#include <cstdio>
+#include <string>
+
+namespace lockstep::cli {
+namespace {
+
+std::string text_of(const PlanRequest& request) {
+  const plan::PlanAnswer answer = plan::answer(request.query);
+  switch (request.form) {
+    case PlanForm::json:
+      return plan_json(answer).dump(1) + "\n";
+    case PlanForm::explanation:
+      return plan_explanation(request.query, answer);
+    case PlanForm::table:
+      break;
+  }
+  return plan_table(request.query, answer);
+}
+
+}  // namespace
+
+int run_plan(Words arguments) {
+  const PlanRequest request = parse_plan(arguments);
+  if (!print_if_asked(request.print)) {
+    std::fputs(text_of(request).c_str(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace lockstep::cli
