@@ -3,6 +3,7 @@
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
 #include "cli/plan_text.h"
+#include "cli/sibling.h"
 #include "cli/standard_output.h"
 
 #include <cstdio>
@@ -19,6 +20,7 @@ std::string text_of(const PlanRequest& request) {
     case PlanForm::explanation:
       return plan_explanation(request.query, answer);
     case PlanForm::table:
+    case PlanForm::page:  // another program's
       break;
   }
   return plan_table(request.query, answer);
@@ -28,6 +30,9 @@ std::string text_of(const PlanRequest& request) {
 
 int run_plan(Words arguments) {
   const PlanRequest request = parse_plan(arguments);
+  if (request.print.empty() && request.form == PlanForm::page) {
+    become_sibling("lockstep-page", {arguments.begin(), arguments.end()});
+  }
   if (!print_if_asked(request.print)) {
     std::fputs(text_of(request).c_str(), stdout);
   }

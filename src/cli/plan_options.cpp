@@ -54,15 +54,18 @@ Command plan_syntax() {
                 {"--algorithm", "NAME",
                  "Of gradients: auto, direct, pairwise, ring, halving-doubling, tree, "
                  "hierarchical, coordinator (auto)"},
+                {"--inside-gb-per-s", "X", "Link of one rank inside its host (the hardware's)"},
+                {"--between-gb-per-s", "X", "Link of one host to others (the hardware's)"},
                 {"--slowest", "X", "One rank computes X times as long (1)"},
                 {"--recompute", "", "Blocks' activations, in backward"},
                 {"--no-flash-attention", "", "Keep the T x T softmax weights"},
                 {"--share-parameters", "", "One copy per host (CPUs)"},
                 {"--reproducible", "", "Keep log2(accumulate) partial sums"},
                 {"--json", "", "Print one JSON object"},
-                {"--explain", "", "Each formula with its numbers"}},
-      .not_built = {{"--web", "use the table, --json or --explain"},
-                    {"--port", "it belongs to --web, which is not built yet"}},
+                {"--explain", "", "Each formula with its numbers"},
+                {"--web", "", "Serve a page that asks these questions, to this machine only"},
+                {"--port", "N", "Of --web (a free one)"}},
+      .not_built = {},
       .rest = Rest::none};
 }
 
@@ -157,12 +160,22 @@ void read_model(plan::PlanQuery& query, const CommandLine& line) {
   }
 }
 
+void set_speed(plan::Link& link, const CommandLine& line, const std::string& name) {
+  const auto speed = decimal_value(line, name);
+  if (speed && *speed <= 0) {
+    throw UsageError(name + ": expected more than 0, got '" + quantity::text_of(*speed) + "'");
+  }
+  link.bytes_per_s = speed ? *speed * 1e9 : link.bytes_per_s;
+}
+
 void read_machine(plan::PlanQuery& query, const CommandLine& line) {
   query.hardware = hardware_of(line.value_of("--hardware").value_or(kDefaultHardware));
   query.ranks = static_cast<int>(whole_value(line, "--ranks", {1, plan::kMostRanks}).value_or(8));
   query.hosts = static_cast<int>(whole_value(line, "--hosts", {1, plan::kMostRanks}).value_or(0));
   query.shard_size =
       static_cast<int>(whole_value(line, "--shard-size", {1, plan::kMostRanks}).value_or(0));
+  set_speed(query.hardware.inside, line, "--inside-gb-per-s");
+  set_speed(query.hardware.between, line, "--between-gb-per-s");
   const auto memory = bytes_value(line, "--device-memory", kLargest);
   if (memory && *memory == 0) {
     throw UsageError("--device-memory: expected at least 1 byte, as in 80GB, got '0'");
@@ -238,13 +251,45 @@ void read_algorithm(plan::PlanQuery& query, const CommandLine& line) {
 PlanForm form_of(const CommandLine& line) {
   const bool json = line.value_of("--json").has_value();
   const bool explain = line.value_of("--explain").has_value();
-  if (json && explain) {
-    throw UsageError("--json, --explain: give one of them");
+  const bool page = line.value_of("--web").has_value();
+  if (json + explain + page > 1) {
+    throw UsageError("--json, --explain, --web: give one of them");
   }
-  return json ? PlanForm::json : explain ? PlanForm::explanation : PlanForm::table;
+  if (!page && line.value_of("--port")) {
+    throw UsageError("--port: is for --web; give both, or leave it out");
+  }
+  return json      ? PlanForm::json
+         : explain ? PlanForm::explanation
+         : page    ? PlanForm::page
+                   : PlanForm::table;
+}
+
+bool is_of_the_question(const std::string& name) {
+  constexpr std::array kShown{"--json", "--explain", "--web", "--port"};
+  return std::ranges::find(kShown, name) == kShown.end();
 }
 
 }  // namespace
+
+std::vector<PlanOption> question_options() {
+  std::vector<PlanOption> options;
+  for (const Flag& flag : plan_syntax().flags) {
+    if (is_of_the_question(flag.name)) {
+      options.push_back({flag.name.substr(2), flag.value.empty()});
+    }
+  }
+  return options;
+}
+
+std::vector<GivenOption> question_of(std::span<const std::string> arguments) {
+  std::vector<GivenOption> given;
+  for (const Given& one : parse(plan_syntax(), arguments).given) {
+    if (is_of_the_question(one.name)) {
+      given.push_back({one.name.substr(2), one.value});
+    }
+  }
+  return given;
+}
 
 PlanRequest parse_plan(std::span<const std::string> arguments) {
   const CommandLine line = parse(plan_syntax(), arguments);
@@ -254,6 +299,10 @@ PlanRequest parse_plan(std::span<const std::string> arguments) {
     return request;
   }
   request.form = form_of(line);
+  request.port = static_cast<int>(whole_value(line, "--port", {0, 65535}).value_or(0));
+  if (request.form == PlanForm::page && !line.value_of("--params") && !line.value_of("--model")) {
+    return request;  // the page asks
+  }
   read_machine(request.query, line);
   read_model(request.query, line);
   read_recipe(request.query, line);

@@ -15,7 +15,7 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 REAL_TOOLS = ("bash env cat chmod cmp cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
               "sha256sum sort stat tail tar tee touch").split()
-PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format".split()
+PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format chromium node npm".split()
 
 PYTHON = r"""#!/bin/bash
 echo "python $*" >>"$CALLS"
@@ -65,6 +65,9 @@ class FakeMachine:
         self.environment = {"PATH": str(self.tools), "CALLS": str(self.calls_file), "FAKE_UID": "0",
                             "HOME": str(root), "FAKE_PIP": "cpu"}
         shutil.copytree(SOURCE / "scripts", self.clone / "scripts")
+        (self.clone / "web").mkdir()
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(SOURCE / "web" / name, self.clone / "web")
         self.tools.mkdir()
         for tool in REAL_TOOLS:
             (self.tools / tool).symlink_to(shutil.which(tool))

