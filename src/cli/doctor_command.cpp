@@ -26,6 +26,7 @@ Command doctor_syntax() {
                 {"--flight", "DIR",
                  "Instead: which rank of a job diverged, died or hangs, from the files that its "
                  "flight recorders keep in DIR (RUN/flight of a train run)"}},
+      .not_built = {},
       .rest = Rest::none};
 }
 
