@@ -2,6 +2,7 @@
 
 #include "base/quantity.h"
 #include "base/range.h"
+#include "checkpoint/writable_file.h"
 #include "data/text_source.h"
 #include "data/tokenizer.h"
 #include "lockstep/error.h"
@@ -110,26 +111,6 @@ void check_data(const Options& options) {
   }
 }
 
-// A file can be made at `path`: its folder exists and may be written.
-void check_writable_file(const std::string& option, const std::string& path) {
-  const fs::path folder = fs::absolute(path).parent_path();
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    throw UsageError(option + " " + path + ": is a folder; name a file in it");
-  }
-  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) {
-    throw UsageError(option + " " + path + ": is no regular file; name one, or a new one");
-  }
-  if (!fs::is_directory(folder, ignored)) {
-    throw UsageError(option + " " + path + ": folder " + folder.string() +
-                     " does not exist; make it first");
-  }
-  if (::access(folder.c_str(), W_OK) != 0) {
-    throw UsageError(option + " " + path + ": folder " + folder.string() +
-                     " can't be written; choose another");
-  }
-}
-
 // A folder is at `path` or can be made there: the nearest parent that exists is a folder to write
 // to.
 void check_writable_folder(const std::string& option, const std::string& path) {
@@ -182,10 +163,10 @@ void check(const Options& options) {
   data::check_tokenizer(options.tokenizer_spec());
   check_data(options);
   if (!options.report.empty()) {
-    check_writable_file("--report", options.report);
+    checkpoint::check_writable_file("--report", options.report);
   }
   if (!options.trace.empty()) {
-    check_writable_file("--trace", options.trace);
+    checkpoint::check_writable_file("--trace", options.trace);
   }
   if (!options.checkpoint.empty()) {
     check_writable_folder("--checkpoint", options.checkpoint);
