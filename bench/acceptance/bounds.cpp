@@ -13,7 +13,7 @@ TrainQuestion question_of(const std::string& precision, std::int64_t micro_batch
   question.precision = precision;
   question.micro_batch = micro_batch;
   question.sequence = sequence;
-  question.stages = {"apart", "ddp", kPyTorch};
+  question.modes = modes_named({"apart", "ddp", kPyTorch});
   question.python = python;
   return question;
 }
@@ -61,10 +61,10 @@ std::vector<TrainBounds> train_bounds(const std::string& python) {
 
 std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
                              const std::string& failure) {
-  const auto judged = [&](const char* yardstick, Bound bound) {
+  const auto judged = [&](const char* mode, const char* yardstick, Bound bound) {
     Judgement judgement{.bound = std::move(bound), .value = std::nullopt, .failure = failure};
     for (const Comparison& comparison : session.comparisons) {
-      if (comparison.yardstick == yardstick) {
+      if (comparison.mode == mode && comparison.yardstick == yardstick) {
         judgement.value = comparison.ratio;
       }
     }
@@ -73,9 +73,9 @@ std::vector<Judgement> judge(const TrainBounds& bounds, const Session& session,
   const std::string prefix = title(bounds.question) + ": ";
   std::vector<Judgement> judgements;
   judgements.push_back(
-      judged("apart", {prefix + "ddp / apart", 0, bounds.ddp_to_apart, bounds.ddp_aim}));
+      judged("ddp", "apart", {prefix + "ddp / apart", 0, bounds.ddp_to_apart, bounds.ddp_aim}));
   judgements.push_back(
-      judged(kPyTorch, {prefix + "apart / PyTorch none", 0, bounds.single_to_pytorch}));
+      judged("apart", kPyTorch, {prefix + "apart / PyTorch none", 0, bounds.single_to_pytorch}));
   return judgements;
 }
 

@@ -19,7 +19,7 @@ namespace {
 std::vector<Judgement> judge_speed(const TrainBounds& bounds) {
   const auto show = [&](const Launch& launch) {
     std::fprintf(stderr, "%s  round %lld  %-12s  %s ms per step\n", title(bounds.question).c_str(),
-                 static_cast<long long>(launch.round + 1), launch.stage.c_str(),
+                 static_cast<long long>(launch.round + 1), launch.mode.name.c_str(),
                  fixed(launch.step_ms.median, 1).c_str());
   };
   try {

@@ -1,7 +1,8 @@
 // What `lockstep bench train` was asked to measure.
 #pragma once
 
-#include <array>
+#include "bench/train/modes.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,31 +10,25 @@
 
 namespace lockstep::bench {
 
-// What PyTorch's own program is listed as: every rank alone, as apart, with torch.nn. As users run
-// it, and with the malloc settings of our ranks, which make it faster.
-inline constexpr const char* kPyTorch = "pytorch-none";
-inline constexpr const char* kPyTorchTuned = "pytorch-none-malloc";
-
-// Every rank alone, and the stages that `bench train` times.
-inline constexpr std::array kTimedStages{"apart", "ddp", "zero1", "zero2", "zero3"};
-
 struct TrainQuestion {
   int ranks = 2;
   int threads = 1;  // of each rank
   std::string model = "gpt2-124m";
   std::string precision = "f32";
-  std::int64_t micro_batch = 1;                     // sequences
-  std::int64_t sequence = 128;                      // tokens
-  std::vector<std::string> stages{"apart", "ddp"};  // of kTimedStages and PyTorch's
-  std::int64_t rounds = 5;                          // each launches every stage once
-  std::int64_t steps = 6;                           // of a launch; the first one is not counted
-  std::string python;                               // the interpreter that has torch
+  std::int64_t micro_batch = 1;  // sequences of a rank
+  std::int64_t sequence = 128;   // tokens
+  std::vector<Mode> modes = modes_named({"apart", "ddp"});
+  std::int64_t rounds = 5;  // each launches every mode once
+  std::int64_t steps = 6;   // of a launch; the first one is not counted
+  std::string python;       // the interpreter that has torch, and deepspeed where it is asked for
 };
 
 struct TrainBenchOptions {
   std::string print;  // what --help or --version wants printed; the rest means nothing then
   TrainQuestion question;
+  std::vector<Mode> peers;  // of --peers: asked for as far as the interpreter has their packages
   bool json = false;
+  std::string plot;  // file; empty: none
 };
 
 // Throws UsageError.

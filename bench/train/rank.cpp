@@ -46,12 +46,16 @@ std::shared_ptr<models::LanguageModel> make_model(const RankOptions& options) {
   return models::make_model(models::config_of(options.model, data::kByteVocabulary));
 }
 
-bool trains_apart(const RankOptions& options) { return options.stage == "apart"; }
+// Without the other ranks.
+bool trains_alone(const RankOptions& options) {
+  return options.stage == "apart" || options.stage == "threads";
+}
 
 Stage stage_of(const RankOptions& options) {
-  const auto stage = trains_apart(options) ? Stage::single : stage_named(options.stage);
+  const auto stage = trains_alone(options) ? Stage::single : stage_named(options.stage);
   if (!stage) {
-    throw UsageError("--stage " + options.stage + ": expected apart, ddp, zero1, zero2 or zero3");
+    throw UsageError("--stage " + options.stage +
+                     ": expected apart, threads, ddp, zero1, zero2 or zero3");
   }
   return *stage;
 }
@@ -62,6 +66,9 @@ ParallelOptions engine_options(const RankOptions& options) {
   if (options.precision == "bf16") {
     result.precision = Precision::bf16_mixed(models::keep_f32);
   }
+  result.bucket_mb = options.dials.bucket_mb.value_or(result.bucket_mb);
+  result.unit_blocks = options.dials.unit_blocks.value_or(result.unit_blocks);
+  result.overlap = options.dials.overlap.value_or(result.overlap);
   return result;
 }
 
@@ -72,10 +79,12 @@ class Training {
         meeting_(std::move(*world.split(0, world.rank()))),
         alone_(Group::alone()),
         model_(make_model(options)),
-        parallel_(model_, trains_apart(options) ? alone_ : world, engine_options(options)),
-        optimizer_(parallel_.adamw({.lr = 1e-4})),
-        generator_(
-            torch::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(world.rank()))) {
+        parallel_(model_, trains_alone(options) ? alone_ : world, engine_options(options)),
+        optimizer_(parallel_.adamw({.lr = 1e-4})) {
+    for (std::int64_t batch = 0; batch < options.batches; ++batch) {
+      const auto seed = static_cast<std::uint64_t>(world.rank() + batch);
+      generators_.push_back(torch::make_generator<at::CPUGeneratorImpl>(seed));
+    }
   }
 
   void step() {
@@ -129,23 +138,41 @@ class Training {
       }
     }
     const train::WeightDigests digests = train::digest_weights(parallel_);
-    if (!trains_apart(options_)) {
+    if (!trains_alone(options_)) {
       train::verify_replicas(meeting_, digests);
     }
     return train::hex(digests.weights);
   }
 
+  // Per step, over all ranks. Collective.
+  std::vector<double> mean_losses() {
+    const auto ranks = static_cast<std::size_t>(meeting_.size());
+    std::vector<double> all(ranks * losses_.size());
+    meeting_.all_gather(Span(std::span(losses_)), Span(std::span(all))).wait();
+    std::vector<double> means(losses_.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      means[i % losses_.size()] += all[i] / static_cast<double>(ranks);
+    }
+    return means;
+  }
+
   const Times& times() const { return times_; }
   const std::vector<double>& losses() const { return losses_; }
+  // Of the last step.
+  std::int64_t collectives() const { return parallel_.last_step().collectives; }
   std::int64_t parameters() const { return model_->facts().parameters; }
   bool writes_result() const { return meeting_.rank() == 0; }
 
  private:
   train::Batch random_tokens() {
-    const torch::Tensor both =
-        torch::randint(0, model_->facts().vocabulary, {options_.micro_batch, options_.sequence + 1},
-                       generator_, torch::kInt64);
-    return {both.narrow(1, 0, options_.sequence),  // [B, T]
+    std::vector<torch::Tensor> rows;
+    for (const at::Generator& generator : generators_) {
+      rows.push_back(torch::randint(0, model_->facts().vocabulary,
+                                    {options_.micro_batch, options_.sequence + 1}, generator,
+                                    torch::kInt64));
+    }
+    const torch::Tensor both = torch::cat(rows);   // [B · batches, T + 1]
+    return {both.narrow(1, 0, options_.sequence),  // [B · batches, T]
             both.narrow(1, 1, options_.sequence).contiguous()};
   }
 
@@ -155,7 +182,7 @@ class Training {
   std::shared_ptr<models::LanguageModel> model_;
   Parallel parallel_;
   AdamW optimizer_;
-  at::Generator generator_;
+  std::vector<at::Generator> generators_;  // one per batch
   Times times_;
   std::vector<double> losses_;
 };
@@ -166,6 +193,7 @@ void train_and_tell(const RankOptions& options, Group& world) {
     training.step();
   }
   const std::string hash = training.verify();
+  const std::vector<double> mean_losses = training.mean_losses();
   const std::vector<std::int64_t> resident = training.resident_of_ranks();
   if (!training.writes_result()) {
     return;
@@ -177,7 +205,9 @@ void train_and_tell(const RankOptions& options, Group& world) {
                                       {"backward_ms", times.backward},
                                       {"update_ms", times.update},
                                       {"exposed_comm_ms", times.exposed},
+                                      {"collectives", training.collectives()},
                                       {"losses", training.losses()},
+                                      {"mean_losses", mean_losses},
                                       {"resident_bytes", resident},
                                       {"weights_sha256", hash}};
   checkpoint::write_text(options.result, result.dump() + "\n");

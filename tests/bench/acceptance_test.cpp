@@ -49,13 +49,17 @@ TEST(Acceptance, every_speed_bound_of_the_first_issue) {
   for (const TrainBounds& one : bounds) {
     EXPECT_EQ(one.single_to_pytorch, 1.02);
     EXPECT_EQ(one.question.rounds, 5);
-    EXPECT_EQ(one.question.stages, (Words{"apart", "ddp", kPyTorch}));
+    ASSERT_EQ(one.question.modes.size(), 3u);
+    EXPECT_EQ(one.question.modes[0].name, "apart");
+    EXPECT_EQ(one.question.modes[1].name, "ddp");
+    EXPECT_EQ(one.question.modes[2].name, kPyTorch);
   }
 }
 
 TEST(Acceptance, the_median_of_each_comparison_is_judged) {
   const Session session{.launches = {},
                         .comparisons = {{"ddp", "apart", {1.05, 1.01, 1.09}},
+                                        {kPyTorch, "apart", {2, 2, 2}},
                                         {"apart", kPyTorchTuned, {1.01, 1.0, 1.05}},
                                         {"apart", kPyTorch, {1.03, 1.0, 1.05}}}};
   const auto judgements = judge(train_bounds("python")[0], session);

@@ -69,7 +69,7 @@ TEST(BenchPrograms, bad_command_lines_end_with_2_and_one_line) {
                                              {"tokenize", "--rounds", "0"},
                                              {"tokenize", "--python", "/nowhere"},
                                              {"train", "--stages", "hybrid"},
-                                             {"train", "--sweep", "bucket"},
+                                             {"train", "--sweep", "prefetch"},
                                              {"acceptance", "--area", "plan"},
                                              {"acceptance", "--python", "/nowhere/python"}}) {
     StartedProgram program(bench(words));
