@@ -1,6 +1,5 @@
-#include "bench/train/peers.h"
-
 #include "bench/common/temporary_folder.h"
+#include "bench/train/peers.h"
 #include "lockstep/error.h"
 
 #include <gtest/gtest.h>

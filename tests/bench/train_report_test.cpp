@@ -1,5 +1,4 @@
 #include "bench/train/report.h"
-
 #include "bench/train/verify.h"
 
 #include <gtest/gtest.h>
