@@ -68,8 +68,9 @@ Ledger ledger(std::span<const Parameter> parameters, const Training& training);
 // bytes written into it). ddp: (P−1)/P·X each, X being the gradients in flat buckets. zero1:
 // (P−1)/P·X received for the gradients, and as much of the parameters sent once they are updated,
 // unless the host has one copy of them.
-// zero2 receives gradients for every micro-batch that accumulates in shards. Over a network sent and
-// received are the messages': (P−1)/P·X each for a reduction into shards, and as much for a gather.
+// zero2 receives gradients for every micro-batch that accumulates in shards. Over a network sent
+// and received are the messages': (P−1)/P·X each for a reduction into shards, and as much for a
+// gather.
 Traffic step_traffic(std::span<const Parameter> parameters, const Training& training, int rank,
                      const SmallCollectives& small = {});
 

@@ -238,7 +238,7 @@ void read_algorithm(plan::PlanQuery& query, const CommandLine& line) {
     return;
   }
   std::string expected = "auto";
-  for (const plan::Algorithm algorithm : plan::kAlgorithms) {
+  for (const plan::Algorithm algorithm : plan::kPlannedAlgorithms) {
     if (*text == name_of(algorithm)) {
       query.algorithm = algorithm;
       return;

@@ -1,8 +1,11 @@
 #include "plan/collective_cost.h"
 
+#include "lockstep/error.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <string>
 
 namespace lockstep::plan {
 namespace {
@@ -130,8 +133,12 @@ Cost cost_of(Algorithm algorithm, const Half& half, const Network& network) {
       return hierarchical(half, network);
     case Algorithm::coordinator:
       return coordinator(half, network);
+    case Algorithm::automatic:
+    case Algorithm::native:
+      break;
   }
-  return {};
+  throw UsageError("algorithm " + std::string(name_of(algorithm)) +
+                   " has no price; plan with one of the others");
 }
 
 Cost operator+(const Cost& a, const Cost& b) {
@@ -168,7 +175,7 @@ std::optional<Cost> cost_of(Collective collective, Algorithm algorithm, const Pa
 Algorithm quickest(Collective collective, const Payload& payload, const Network& network) {
   Algorithm best = Algorithm::pairwise;
   double least = std::numeric_limits<double>::infinity();
-  for (const Algorithm algorithm : kAlgorithms) {
+  for (const Algorithm algorithm : kPlannedAlgorithms) {
     const auto cost = cost_of(collective, algorithm, payload, network);
     if (algorithm != Algorithm::coordinator && cost && cost->seconds < least) {
       best = algorithm;

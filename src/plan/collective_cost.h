@@ -6,8 +6,7 @@
 //   pairwise          2 (P−1) α + 2 (P−1)/P n/B                Thakur et al. 2005, section 4.3
 //   ring              2 (P−1) α + 2 (P−1)/P n/B                Patarasuk & Yuan 2009
 //   halving_doubling  2 log2(P) α + 2 (P−1)/P n/B              Rabenseifner 2004; when P is no
-//   power
-//                     of two, those above one first give all they have to a partner
+//                     power of two, those above one first give all they have to a partner
 //   tree              2 ⌈log2 P⌉ (α + n/B)                     binomial reduce, then broadcast
 //   hierarchical      direct inside, ring between hosts, direct inside
 //   coordinator       2 (P−1) (α + n/B)                        one rank receives and sends all
@@ -18,48 +17,21 @@
 // them in fp32: more bytes than leaves of 16 bits have. Pure.
 #pragma once
 
+#include "lockstep/algorithm.h"
 #include "plan/hardware.h"
 
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace lockstep::plan {
 
-enum class Algorithm : std::uint8_t {
-  direct,
-  pairwise,
-  ring,
-  halving_doubling,
-  tree,
-  hierarchical,
-  coordinator
-};
+using lockstep::Algorithm;
 
-inline constexpr std::array kAlgorithms{
+// Those that have a price.
+inline constexpr std::array kPlannedAlgorithms{
     Algorithm::direct, Algorithm::pairwise,     Algorithm::ring,       Algorithm::halving_doubling,
     Algorithm::tree,   Algorithm::hierarchical, Algorithm::coordinator};
-
-constexpr std::string_view name_of(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::direct:
-      return "direct";
-    case Algorithm::pairwise:
-      return "pairwise";
-    case Algorithm::ring:
-      return "ring";
-    case Algorithm::halving_doubling:
-      return "halving-doubling";
-    case Algorithm::tree:
-      return "tree";
-    case Algorithm::hierarchical:
-      return "hierarchical";
-    case Algorithm::coordinator:
-      return "coordinator";
-  }
-  return "?";
-}
 
 // Does it send partial sums, and not only leaves and results?
 constexpr bool forwards_sums(Algorithm algorithm) {

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <numeric>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace lockstep::cli {
@@ -55,53 +58,18 @@ TEST(PlanOptions, a_config_json_is_a_model) {
   EXPECT_EQ(parsed({"--model", folder.path()}).transformer->width, 64);
 }
 
+Words split(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
 TEST(PlanOptions, every_dial_arrives) {
-  const plan::PlanQuery query = parsed({"--params",
-                                        "1e6",
-                                        "--blocks",
-                                        "4",
-                                        "--ranks",
-                                        "16",
-                                        "--hosts",
-                                        "2",
-                                        "--shard-size",
-                                        "4",
-                                        "--hardware",
-                                        "a100",
-                                        "--precision",
-                                        "f32",
-                                        "--optimizer",
-                                        "sgd",
-                                        "--momentum",
-                                        "0.9",
-                                        "--frozen",
-                                        "0.25",
-                                        "--micro-batch",
-                                        "3",
-                                        "--seq",
-                                        "5",
-                                        "--accumulate",
-                                        "7",
-                                        "--accumulate-in",
-                                        "full",
-                                        "--bucket-mb",
-                                        "1.5",
-                                        "--unit-blocks",
-                                        "2",
-                                        "--prefetch",
-                                        "0",
-                                        "--reshard",
-                                        "host",
-                                        "--overlap",
-                                        "off",
-                                        "--algorithm",
-                                        "ring",
-                                        "--slowest",
-                                        "1.5",
-                                        "--recompute",
-                                        "--no-flash-attention",
-                                        "--share-parameters",
-                                        "--reproducible"});
+  const plan::PlanQuery query =
+      parsed(split("--params 1e6 --blocks 4 --ranks 16 --hosts 2 --shard-size 4 --hardware a100 "
+                   "--precision f32 --optimizer sgd --momentum 0.9 --frozen 0.25 --micro-batch 3 "
+                   "--seq 5 --accumulate 7 --accumulate-in full --bucket-mb 1.5 --unit-blocks 2 "
+                   "--prefetch 0 --reshard host --overlap off --algorithm ring --slowest 1.5 "
+                   "--recompute --no-flash-attention --share-parameters --reproducible"));
   EXPECT_EQ(query.blocks, 4);
   EXPECT_EQ(query.ranks, 16);
   EXPECT_EQ(query.hosts, 2);

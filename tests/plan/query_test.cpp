@@ -36,7 +36,8 @@ TEST(Query, smallest_ranks_of_70e9_in_80_GB) {
 }
 
 TEST(Query, smallest_ranks_are_those_of_trying_all) {
-  for (const std::int64_t parameters : std::vector<std::int64_t>{1'000'000'000, 9'000'000'000, 30'000'000'000}) {
+  for (const std::int64_t parameters :
+       std::vector<std::int64_t>{1'000'000'000, 9'000'000'000, 30'000'000'000}) {
     const PlanQuery query = query_of(parameters, 4);
     const PlanAnswer result = answer(query);
     for (const Stage stage : {Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3}) {
