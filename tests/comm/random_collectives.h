@@ -1,6 +1,7 @@
 // Random sequences of collectives on random groups and parts of them, each held to the oracle.
 #pragma once
 
+#include "comm/arguments.h"
 #include "comm/issue_scheduled.h"
 #include "comm/plain_checks.h"
 #include "comm/worlds.h"
@@ -26,7 +27,8 @@ inline constexpr std::array kDtypes{Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::
 
 // Whether the collective can be run by the algorithm on the group.
 inline bool can(comm::Kind kind, Algorithm algorithm, int ranks, int ranks_per_host) {
-  const bool has_direct = comm::chosen_algorithm(kind, Algorithm::automatic) == Algorithm::direct;
+  const bool has_direct =
+      comm::chosen_algorithm(kind, Algorithm::automatic, true) == Algorithm::direct;
   if (algorithm == Algorithm::automatic || (algorithm == Algorithm::direct && has_direct)) {
     return true;
   }
