@@ -53,7 +53,7 @@ void refuse_several_hosts(std::int64_t size) {
   if (local && *local != size) {
     throw UsageError("LOCAL_WORLD_SIZE is " + std::to_string(*local) + " and WORLD_SIZE " +
                      std::to_string(size) +
-                     ": several hosts need MPI: start with mpirun or lockstep launch --hosts");
+                     ": several hosts need MPI: start with mpirun");
   }
 }
 
