@@ -47,10 +47,12 @@ MpiJob::Ended MpiJob::run() const {
   }
   options.command.push_back(std::filesystem::canonical("/proc/self/exe").string());
   options.command.push_back("--gtest_filter=" + running_test());
-  options.environment = {std::string(kRankMark) + "=1",
-                         "PATH=" + folder.string() + ":" + std::getenv("PATH"),
-                         "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                         "OMPI_MCA_mpi_yield_when_idle=1"};
+  options.environment = {
+      std::string(kRankMark) + "=1", "PATH=" + folder.string() + ":" + std::getenv("PATH"),
+      "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+      "OMPI_MCA_mpi_yield_when_idle=1",
+      // Under sanitizers: MPI's libraries are not instrumented, and keep memory.
+      "ASAN_OPTIONS=detect_leaks=0", "TSAN_OPTIONS=ignore_noninstrumented_modules=1"};
   options.environment.insert(options.environment.end(), environment_.begin(), environment_.end());
   options.patience = std::chrono::seconds(120);
   const launch::Captured captured = launch::run_captured(options);
