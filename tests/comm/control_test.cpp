@@ -52,6 +52,11 @@ TEST(Control, memory_of_ranks_and_sets_does_not_overlap_and_ends_with_the_segmen
     for (int i = 0; i < Control::kStages; ++i) {
       areas.emplace_back(control.stage(i, r), Control::kStageBytes);
     }
+    for (const Control::Lane lane : {Control::Lane::collective, Control::Lane::pair}) {
+      for (int to = 0; to < kRanks; ++to) {
+        areas.emplace_back(reinterpret_cast<std::byte*>(&control.line(lane, r, to)), sizeof(Line));
+      }
+    }
   }
   std::sort(areas.begin(), areas.end());
   for (std::size_t i = 0; i < areas.size(); ++i) {
