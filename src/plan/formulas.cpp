@@ -1,13 +1,15 @@
 #include "plan/formulas.h"
 
+#include "base/gradient_window.h"
+
 #include <algorithm>
 #include <bit>
 
 namespace lockstep::plan {
 namespace {
 
-// One bucket or unit fills while the one before travels.
-constexpr std::int64_t kBucketsInFlight = 2;
+// As the engine has them (comm/windowed.h).
+constexpr std::int64_t kGradientWindows = 2;
 constexpr std::int64_t kF32 = 4;
 
 bool is_unit_stage(Stage stage) { return stage == Stage::zero3 || stage == Stage::hybrid; }
@@ -62,12 +64,9 @@ std::int64_t sent_shards(const Amount& amount, const PerElement& size, std::int6
   return (parts - 1) * size.bytes(shard_of(amount, parts));
 }
 
-Amount largest_of(const std::vector<Amount>& parts, const Amount& root, const PerElement& size) {
-  Amount largest = root;
-  for (const Amount& part : parts) {
-    largest = size.bytes(part) > size.bytes(largest) ? part : largest;
-  }
-  return largest;
+// A bucket or unit is one flat parameter of each type, and travels through windows.
+std::int64_t largest_flat(const Amount& amount, const PerElement& size) {
+  return std::max(size.bytes({amount.narrow, 0}), size.bytes({0, amount.wide}));
 }
 
 std::int64_t gradients_in_flight(Stage stage, const Outline& outline, const Dials& dials,
@@ -75,15 +74,17 @@ std::int64_t gradients_in_flight(Stage stage, const Outline& outline, const Dial
   if (!reduces_every_micro_batch(stage, dials)) {
     return 0;
   }
-  std::int64_t largest = 0;
+  std::int64_t largest = is_unit_stage(stage) ? largest_flat(outline.root, recipe.leaf) : 0;
   if (is_unit_stage(stage)) {
-    largest = recipe.leaf.bytes(largest_of(outline.units, outline.root, recipe.leaf));
+    for (const Amount& unit : outline.units) {
+      largest = std::max(largest, largest_flat(unit, recipe.leaf));
+    }
   } else {
     for (const Bucket& bucket : outline.buckets) {
-      largest = std::max(largest, recipe.leaf.bytes(bucket.amount));
+      largest = std::max(largest, largest_flat(bucket.amount, recipe.leaf));
     }
   }
-  return kBucketsInFlight * largest;
+  return kGradientWindows * gradient_window_bytes(largest);
 }
 
 // Parameters that are readable beyond a rank's own shard.
