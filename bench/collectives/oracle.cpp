@@ -11,13 +11,15 @@
 namespace lockstep::bench {
 namespace {
 
-// 24 bits of a splitmix64 step: every value is exact in fp32.
+// 24 bits of a splitmix64 step, of eight magnitudes, so that another order of addition rounds
+// otherwise: every value is exact in fp32.
 float drawn(int rank, std::int64_t element) {
   std::uint64_t x = static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15u +
                     static_cast<std::uint64_t>(rank + 1) * 0xd1b54a32d192ed03u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<float>(x >> 40) * 0x1p-23f - 1.0f;
+  const auto magnitude = static_cast<float>(1 << (x & 7));
+  return (static_cast<float>(x >> 40) * 0x1p-23f - 1.0f) / magnitude;
 }
 
 std::uint32_t bits_of(float value, Dtype dtype) {

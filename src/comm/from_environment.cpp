@@ -52,8 +52,7 @@ void refuse_several_hosts(std::int64_t size) {
   const auto local = environment::integer("LOCAL_WORLD_SIZE");
   if (local && *local != size) {
     throw UsageError("LOCAL_WORLD_SIZE is " + std::to_string(*local) + " and WORLD_SIZE " +
-                     std::to_string(size) +
-                     ": several hosts need MPI: start with mpirun");
+                     std::to_string(size) + ": several hosts need MPI: start with mpirun");
   }
 }
 
