@@ -3,8 +3,10 @@
 #include "cli/plan_page.h"
 #include "lockstep/error.h"
 
+#include <chrono>
 #include <httplib.h>
 #include <string>
+#include <thread>
 
 namespace lockstep::cli {
 namespace {
@@ -40,10 +42,7 @@ void add_policy(httplib::Response& response) {
 
 PageServer::PageServer(int port) : server_(std::make_unique<httplib::Server>()) {
   // Not the library's SO_REUSEPORT, which would let two servers share a port.
-  server_->set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
+  server_->set_socket_options([](socket_t) {});
   server_->set_payload_max_length(kMostPayload);
   server_->set_read_timeout(kPatience_s);
   server_->set_write_timeout(kPatience_s);
@@ -71,8 +70,21 @@ PageServer::PageServer(int port) : server_(std::make_unique<httplib::Server>()) 
 
 PageServer::~PageServer() = default;
 
-void PageServer::serve() { server_->listen_after_bind(); }
+void PageServer::serve() {
+  serving_ = true;
+  if (!stopping_) {
+    server_->listen_after_bind();
+  }
+  serving_ = false;
+}
 
-void PageServer::stop() { server_->stop(); }
+// The library forgets a stop that comes before it listens.
+void PageServer::stop() {
+  stopping_ = true;
+  while (serving_) {
+    server_->stop();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 }  // namespace lockstep::cli

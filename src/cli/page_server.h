@@ -1,6 +1,7 @@
 // Serves the planner's page to this machine: plan_page.h over HTTP/1.1, on the loopback address.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 namespace httplib {
@@ -18,14 +19,16 @@ class PageServer {
   PageServer& operator=(const PageServer&) = delete;
 
   int port() const { return port_; }
-  // Answers until stop(), which any thread may call. A request whose Host is not this server's, so
-  // that another site's page can't ask in a user's name, is refused with 403, whatever is no GET
-  // with 405.
+  // Answers until stop(), which another thread may call, before or after. A request whose Host is
+  // not this server's, so that another site's page can't ask in a user's name, is refused with 403,
+  // whatever is no GET with 405.
   void serve();
   void stop();
 
  private:
   std::unique_ptr<httplib::Server> server_;
+  std::atomic<bool> serving_ = false;
+  std::atomic<bool> stopping_ = false;
   int port_ = 0;
 };
 
