@@ -61,7 +61,7 @@ std::string algorithm_of(const Question& question) {
 
 void print_table(const std::vector<Answer>& answers) {
   std::vector<std::vector<std::string>> rows{
-      {"collective", "X", "memory", "ms", "least ms", "GB/s", "of floor"}};
+      {"collective", "algorithm", "X", "memory", "ms", "least ms", "GB/s", "of floor"}};
   for (const Answer& answer : answers) {
     rows.push_back({name_of(answer.question.collective), algorithm_of(answer.question),
                     std::to_string(answer.question.bytes),

@@ -5,9 +5,7 @@
 #include "parallel/single_threaded_ranks.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -299,65 +297,6 @@ TEST(ShardedInit, RanksThatBuildOtherwiseAreNamed) {
                          "Float trained' on rank 1"),
               std::string::npos)
         << error;
-  }
-}
-
-// --- memory -------------------------------------------------------------------------------------
-
-constexpr std::int64_t kBlocks = 16;
-constexpr std::int64_t kWidth = 1024;  // 4 MB of fp32 in each block, 67 MB in all
-
-struct WideBlockImpl : torch::nn::Module {
-  WideBlockImpl() { weight = register_parameter("weight", torch::randn({kWidth, kWidth})); }
-  torch::Tensor forward(const torch::Tensor& x) { return x.matmul(weight); }
-  torch::Tensor weight;
-};
-TORCH_MODULE(WideBlock);
-
-// Bytes of private memory that this process may write to, resident or not: what RLIMIT_DATA limits.
-std::int64_t data_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmData:") {
-      std::int64_t kilobytes = 0;
-      status >> kilobytes;
-      return kilobytes * 1024;
-    }
-  }
-  throw std::runtime_error("no VmData");
-}
-
-// Builds the blocks in a process that may take `allowed` bytes more for it. Returns the last
-// weight's sum.
-Values build_wide(Group& group, bool in_shards, std::int64_t allowed) {
-  torch::randn({kWidth, kWidth}).matmul(torch::randn({kWidth, 1})).sum();  // LibTorch's own memory
-  const auto limit = static_cast<rlim_t>(data_bytes() + allowed);
-  const rlimit limits{limit, limit};
-  EXPECT_EQ(::setrlimit(RLIMIT_DATA, &limits), 0);
-  torch::nn::Sequential model;
-  {
-    std::optional<ShardedInit> init;
-    if (in_shards) {
-      init.emplace(group, zero3());
-    }
-    for (std::int64_t i = 0; i < kBlocks; ++i) {
-      model->push_back(Unit<WideBlock>());
-    }
-  }
-  Parallel parallel(model, group, zero3());
-  return {parallel.full_parameter("15.weight").sum().item<double>()};
-}
-
-// Four ranks need a quarter of 67 MB each for the model, as much again for their part of its
-// gradients, and a few blocks on the way.
-TEST(ShardedInit, BuildsWhatDoesNotFitOncePerRank) {
-  constexpr std::int64_t kAllowed = 60'000'000;
-  static_assert(kBlocks * kWidth * kWidth * 4 > kAllowed);
-  const auto built = run(4, [](Group& group) { return build_wide(group, true, kAllowed); });
-  EXPECT_EQ(built[0].size(), 1u);
-  for (const std::string& error :
-       errors_of(2, [](Group& group) { build_wide(group, false, kAllowed); })) {
-    EXPECT_NE(error.find("can't allocate memory"), std::string::npos) << error;
   }
 }
 

@@ -66,7 +66,8 @@ void expect_phases(const json& report) {
     EXPECT_EQ(phases["after_forward"]["activations"], totals["activations_peak"]);
     const auto forward = phases["after_forward"]["activations"].get<std::int64_t>();
     EXPECT_GT(phases["last_hook"]["activations_peak"], forward) << "gradients in backward";
-    EXPECT_LT(phases["last_hook"]["activations"], forward / 10);
+    // Of stages that hold gradients in shards those of at most two buckets wait for their windows.
+    EXPECT_LT(phases["last_hook"]["activations"], forward / 2);
     EXPECT_LT(phases["after_update"]["activations"], forward / 10);
   }
 }
