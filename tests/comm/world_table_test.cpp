@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -63,6 +64,7 @@ TEST(WorldTable, readers_see_whole_records_while_threads_of_the_rank_write) {
       for (std::uint64_t n = first; n < 4000; n += 2) {
         table.enter(0, numbered(n));
         table.leave_operation(0, numbered(n));
+        std::this_thread::sleep_for(std::chrono::microseconds(1));  // a reader gives up some day
       }
       --writing;
     });
@@ -71,8 +73,8 @@ TEST(WorldTable, readers_see_whole_records_while_threads_of_the_rank_write) {
     const Whereabouts where = table.read(0);
     for (const FlightRecord& record : {where.entered, where.left}) {
       if (record.number > 0) {
-        ASSERT_EQ(record.count, numbered(record.number).count);
-        ASSERT_EQ(record.name, numbered(record.number).name);
+        EXPECT_EQ(record.count, numbered(record.number).count);
+        EXPECT_EQ(record.name, numbered(record.number).name);
       }
     }
   }
