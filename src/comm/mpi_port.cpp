@@ -5,7 +5,10 @@
 #include "lockstep/error.h"
 
 #include <array>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace lockstep::comm {
 namespace {
@@ -22,6 +25,7 @@ struct OpenMpiAbi {
     return mpi.symbol("ompi_mpi_errors_return");
   }
   static void* status_ignore() { return nullptr; }
+  static int tag(const std::array<int, 16>& status) { return status[1]; }
 };
 
 // MPICH's family: fixed numbers.
@@ -34,9 +38,15 @@ struct MpichAbi {
   static Datatype byte(const MpiLibrary&) { return 0x4c00010d; }
   static Errhandler errors_return(const MpiLibrary&) { return 0x54000001; }
   static void* status_ignore() { return reinterpret_cast<void*>(1); }
+  static int tag(const std::array<int, 16>& status) { return status[3]; }
 };
 
-constexpr int kFunneled = 1;  // MPI_THREAD_FUNNELED, in both
+// In both.
+constexpr int kFunneled = 1;  // MPI_THREAD_FUNNELED
+constexpr int kAnyTag = -1;   // MPI_ANY_TAG
+
+// Beyond every channel of a Port.
+constexpr int kFarewell = Port::kMostChannels;
 
 // The functions in use, with one ABI's types.
 template <class Abi>
@@ -78,6 +88,11 @@ class Mpi {
   ~Mpi() {
     if (abandoned_) {
       return;
+    }
+    try {
+      take_leave();
+    } catch (const Error&) {
+      return;  // a peer is gone: mpirun ends the job
     }
     call<int(Communicator*)>("MPI_Comm_free")(&communicator_);
     if (ours_) {
@@ -126,6 +141,54 @@ class Mpi {
   template <class Function>
   Function* call(const char* name) const {
     return library_.function<Function>(name);
+  }
+  // What peers have said that nobody listens to any more (their last words, of groups that this
+  // rank has closed) must be received all the same: MPICH ends a job that frees a communicator with
+  // an unmatched message. One sender's messages are matched in their order, so its farewell is its
+  // last. Waits for every rank to come here, as MPI_Finalize would: mpirun sees to those that die.
+  void take_leave() {
+    std::vector<Request> farewells;
+    std::vector<int> present;
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != rank_) {
+        farewells.push_back(send(peer, kFarewell, {}));
+        present.push_back(peer);
+      }
+    }
+    while (!present.empty()) {
+      std::erase_if(present, [this](int peer) { return has_left(peer); });
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    for (Request& farewell : farewells) {
+      while (!done(farewell)) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+    }
+  }
+  // Receives what has come from `peer`, up to its farewell.
+  bool has_left(int peer) {
+    while (true) {
+      int here = 0;
+      std::array<int, 16> status{};  // larger than either library's
+      check(call<int(int, int, Communicator, int*, void*)>("MPI_Iprobe")(
+                peer, kAnyTag, communicator_, &here, status.data()),
+            "MPI_Iprobe");
+      if (here == 0) {
+        return false;
+      }
+      int bytes = 0;
+      check(call<int(const void*, typename Abi::Datatype, int*)>("MPI_Get_count")(
+                status.data(), Abi::byte(library_), &bytes),
+            "MPI_Get_count");
+      std::vector<std::byte> unheard(static_cast<std::size_t>(bytes));
+      Request request = receive(peer, Abi::tag(status), unheard);
+      while (!done(request)) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+      if (Abi::tag(status) == kFarewell) {
+        return true;
+      }
+    }
   }
   static int count_of(std::size_t bytes) {
     LOCKSTEP_INVARIANT(static_cast<std::int64_t>(bytes), <=, Port::kMostBytes);

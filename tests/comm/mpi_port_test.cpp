@@ -6,12 +6,11 @@
 #include "comm/processes.h"
 #include "lockstep/error.h"
 #include "support/mpi_job.h"
+#include "support/scoped_variable.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <optional>
-#include <stdlib.h>
 #include <string>
 #include <vector>
 
@@ -20,30 +19,6 @@ namespace {
 
 class MpiPort : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Libraries, MpiPort, ::testing::Values("openmpi", "mpich"));
-
-// Sets a variable for as long as it lives.
-class Setting {
- public:
-  Setting(const char* name, const char* value) : name_(name) {
-    if (const char* before = ::getenv(name)) {
-      before_ = before;
-    }
-    ::setenv(name, value, 1);
-  }
-  ~Setting() {
-    if (before_) {
-      ::setenv(name_, before_->c_str(), 1);
-    } else {
-      ::unsetenv(name_);
-    }
-  }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 std::vector<std::byte> pattern(int sender, std::size_t bytes) {
   std::vector<std::byte> values(bytes);
@@ -122,8 +97,25 @@ TEST_P(MpiPort, a_cancelled_receive_lets_the_job_end) {
   EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
+// MPICH ends a job that frees a communicator with an unmatched message.
+TEST_P(MpiPort, messages_that_nobody_receives_let_the_job_end) {
+  const test::MpiJob job(GetParam(), 3);
+  if (job.is_rank()) {
+    const auto port = port_of_mpi();
+    const std::vector<std::byte> unheard = pattern(port->rank(), 1000);
+    const int peer = (port->rank() + 1) % port->size();
+    for (int channel = 0; channel < port->rank() * 10; ++channel) {
+      finish(*port->send(peer, channel, unheard));
+      finish(*port->send(peer, channel, {}));
+    }
+    return;
+  }
+  const auto ended = job.run();
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
 TEST(MpiLibrary, a_file_that_is_none_is_named) {
-  const Setting file("LOCKSTEP_MPI", "/nowhere/libmpi.so");
+  const test::ScopedVariable file("LOCKSTEP_MPI", "/nowhere/libmpi.so");
   try {
     MpiLibrary();
     FAIL() << "expected an error";
@@ -135,13 +127,13 @@ TEST(MpiLibrary, a_file_that_is_none_is_named) {
 }
 
 TEST(MpiLibrary, a_library_of_another_kind_is_refused) {
-  const Setting file("LOCKSTEP_MPI", "libm.so.6");
+  const test::ScopedVariable file("LOCKSTEP_MPI", "libm.so.6");
   EXPECT_THROW(MpiLibrary(), SystemError);
 }
 
 TEST(MpiLibrary, without_any_the_error_says_what_to_install) {
-  const Setting starter("OMPI_COMM_WORLD_SIZE", "2");
-  const Setting path("PATH", "/nowhere");
+  const test::ScopedVariable starter("OMPI_COMM_WORLD_SIZE", "2");
+  const test::ScopedVariable path("PATH", "/nowhere");
   try {
     const std::string version = MpiLibrary().version();
     EXPECT_FALSE(version.empty());  // the system has one of its own
