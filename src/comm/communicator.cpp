@@ -409,13 +409,8 @@ template <class Ready>
 void Communicator::poll(Ready& ready, const Needs& needs) {
   constexpr std::chrono::microseconds kFirstPause{5};
   constexpr std::chrono::microseconds kLongestPause{500};
-  const std::int64_t spin_end = now_ns() + kSpinNs;
   auto pause = kFirstPause;
   while (!ready()) {
-    if (now_ns() < spin_end) {
-      relax();
-      continue;
-    }
     look_around(needs);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
@@ -427,17 +422,17 @@ void Communicator::wait_until(Ready ready, const Needs& needs) {
   if (ready()) {
     return;
   }
-  if (mirror_ != nullptr) {
-    poll(ready, needs);
-    return;
-  }
   if (!spin_ns_) {  // not earlier: only now are all ranks surely there to say where they may run
-    spin_ns_ = control_.cores() >= size() ? kSpinNs : 0;
+    spin_ns_ = mirror_ != nullptr || control_.cores() >= size() ? kSpinNs : 0;
   }
   if (spin(ready)) {
     return;
   }
   const Waiting waiting(*journal_, needs);
+  if (mirror_ != nullptr) {
+    poll(ready, needs);
+    return;
+  }
   while (true) {
     Sleeper sleeper(control_);
     if (ready()) {

@@ -39,13 +39,16 @@ World::Mpi mpi_of_environment() {
   const bool started = ranks_of_mpi() > 1;
   if (transport == "mpi" && !started && environment::integer("WORLD_SIZE").value_or(1) > 1) {
     throw UsageError(
-        "LOCKSTEP_TRANSPORT is mpi, but no mpirun started this process; use lockstep launch "
-        "--transport mpi, or mpirun");
+        "LOCKSTEP_TRANSPORT is mpi, but no mpirun started this process; use mpirun, or "
+        "lockstep train --transport mpi");
   }
   if (!started) {
     return World::Mpi::none;
   }
-  return transport == "mpi" ? World::Mpi::carries : World::Mpi::introduces;
+  if (transport == "mpi") {
+    return World::Mpi::carries;
+  }
+  return transport == "shm" ? World::Mpi::introduces_one_host : World::Mpi::introduces;
 }
 
 void refuse_several_hosts(std::int64_t size) {
@@ -131,7 +134,7 @@ std::shared_ptr<Communicator> form_mpi_world(const World& world) {
       meet_over(*port, network.control_channel(), host_identity(), world.options.deadline);
   GroupOptions options = world.options;
   options.hosts = met.host_of;
-  if (met.hosts() > 1 && environment::text("LOCKSTEP_TRANSPORT").value_or("auto") == "shm") {
+  if (met.hosts() > 1 && world.mpi == World::Mpi::introduces_one_host) {
     throw UsageError("LOCKSTEP_TRANSPORT is shm, but mpirun started ranks on " +
                      std::to_string(met.hosts()) + " hosts; leave it out, or give mpi");
   }

@@ -13,9 +13,9 @@ struct World {
   int size = 1;
   std::string job;  // nonce of the rendezvous; empty: alone
   GroupOptions options;
-  // Ranks, hosts and nonce are MPI's to say; ranks on one host then share memory unless told not
-  // to.
-  enum class Mpi : std::uint8_t { none, introduces, carries };
+  // Where MPI started the ranks it says who they are; ranks on one host then share memory, but for
+  // `carries`, and `introduces_one_host` takes no others.
+  enum class Mpi : std::uint8_t { none, introduces, introduces_one_host, carries };
   Mpi mpi = Mpi::none;
   std::string flight = {};  // folder of the flight recorder's files; empty: none
 };

@@ -1,17 +1,13 @@
 #include "comm/network_meeting.h"
 
+#include "base/nonce.h"
 #include "comm/meeting.h"
+#include "comm/process_state.h"
 #include "lockstep/error.h"
-
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
 #include <thread>
-#include <unistd.h>
 
 namespace lockstep::comm {
 namespace {
@@ -22,20 +18,6 @@ struct Card {
   std::array<char, 200> host = {};
   std::array<char, 33> nonce = {};
 };
-
-std::string nonce() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw SystemError(std::string("getrandom for a job's nonce: ") + std::strerror(errno));
-  }
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
 
 template <std::size_t size>
 void set(std::array<char, size>& field, const std::string& text) {
@@ -76,7 +58,7 @@ Acquaintance meet_over(Port& port, int channel, const std::string& host,
   std::vector<Card> cards(static_cast<std::size_t>(port.size()));
   Card& own = cards[static_cast<std::size_t>(port.rank())];
   set(own.host, host);
-  set(own.nonce, nonce());
+  set(own.nonce, random_nonce());
   std::vector<std::unique_ptr<Port::Transfer>> sends(cards.size());
   std::vector<std::unique_ptr<Port::Transfer>> receives(cards.size());
   for (std::size_t r = 0; r < cards.size(); ++r) {
@@ -112,15 +94,6 @@ Acquaintance meet_over(Port& port, int channel, const std::string& host,
   return result;
 }
 
-std::string host_identity() {
-  std::array<char, 65> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) {
-    throw SystemError(std::string("gethostname: ") + std::strerror(errno));
-  }
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  return std::string(name.data()) + "/" + boot;
-}
+std::string host_identity() { return host_name() + "/" + boot_id(); }
 
 }  // namespace lockstep::comm

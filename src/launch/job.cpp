@@ -1,6 +1,7 @@
 #include "launch/job.h"
 
 #include "base/environment.h"
+#include "base/nonce.h"
 #include "launch/file_descriptor.h"
 #include "launch/mpirun.h"
 #include "lockstep/error.h"
@@ -8,7 +9,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -25,20 +25,6 @@
 
 namespace lockstep::launch {
 namespace {
-
-std::string random_nonce() {
-  std::array<std::uint8_t, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    throw SystemError(std::string("getrandom: ") + std::strerror(errno));
-  }
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
 
 // A fixed port may be taken, one that the system picks is not (29500 is everybody's default).
 int free_port() {

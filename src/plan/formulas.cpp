@@ -1,6 +1,7 @@
 #include "plan/formulas.h"
 
 #include "base/gradient_window.h"
+#include "comm/windowed.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,8 +9,6 @@
 namespace lockstep::plan {
 namespace {
 
-// As the engine has them (comm/windowed.h).
-constexpr std::int64_t kGradientWindows = 2;
 constexpr std::int64_t kF32 = 4;
 
 bool is_unit_stage(Stage stage) { return stage == Stage::zero3 || stage == Stage::hybrid; }
@@ -84,7 +83,7 @@ std::int64_t gradients_in_flight(Stage stage, const Outline& outline, const Dial
       largest = std::max(largest, largest_flat(bucket.amount, recipe.leaf));
     }
   }
-  return kGradientWindows * gradient_window_bytes(largest);
+  return comm::kWindows * gradient_window_bytes(largest);
 }
 
 // Parameters that are readable beyond a rank's own shard.

@@ -1,6 +1,7 @@
 #include "base/environment.h"
 
 #include "lockstep/error.h"
+#include "support/scoped_variable.h"
 
 #include <gtest/gtest.h>
 
@@ -15,26 +16,7 @@
 namespace lockstep::environment {
 namespace {
 
-// Sets one variable (or removes it) and puts back what was there.
-class ScopedVariable {
- public:
-  ScopedVariable(std::string name, std::optional<std::string> value) : name_(std::move(name)) {
-    if (const char* before = std::getenv(name_.c_str())) {
-      before_ = before;
-    }
-    set(value);
-  }
-  ~ScopedVariable() { set(before_); }
-  ScopedVariable(const ScopedVariable&) = delete;
-  ScopedVariable& operator=(const ScopedVariable&) = delete;
-
- private:
-  void set(const std::optional<std::string>& value) {
-    value ? ::setenv(name_.c_str(), value->c_str(), 1) : ::unsetenv(name_.c_str());
-  }
-  std::string name_;
-  std::optional<std::string> before_;
-};
+using test::ScopedVariable;
 
 std::set<std::string> names_in_table() {
   std::set<std::string> names;

@@ -1,4 +1,5 @@
 // `lockstep train --transport mpi` under a real Open MPI and a real MPICH, as a user runs it.
+#include "support/scoped_variable.h"
 #include "train/runs.h"
 
 #include <gtest/gtest.h>
@@ -10,25 +11,15 @@ namespace lockstep::train {
 namespace {
 
 // Puts an MPI's programs first in PATH for as long as it lives.
-class WithMpi {
- public:
-  explicit WithMpi(const std::string& library) : before_(std::getenv("PATH")) {
-    ::setenv("PATH", (std::string(LOCKSTEP_TEST_MPI) + "/" + library + "/bin:" + before_).c_str(),
-             1);
-  }
-  ~WithMpi() { ::setenv("PATH", before_.c_str(), 1); }
-  WithMpi(const WithMpi&) = delete;
-  WithMpi& operator=(const WithMpi&) = delete;
-
- private:
-  std::string before_;
-};
+test::ScopedVariable with_mpi(const std::string& library) {
+  return {"PATH", std::string(LOCKSTEP_TEST_MPI) + "/" + library + "/bin:" + std::getenv("PATH")};
+}
 
 class MpiRun : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Libraries, MpiRun, ::testing::Values("openmpi", "mpich"));
 
 TEST_P(MpiRun, every_stage_has_shared_memorys_bits_and_the_networks_traffic) {
-  const WithMpi mpi(GetParam());
+  const test::ScopedVariable mpi = with_mpi(GetParam());
   Runs runs;
   const Words common{"--ranks", "2", "--steps", "3", "--dropout", "0.1", "--precision", "bf16"};
   const auto shared = runs.train(joined(common, {"--stage", "ddp"}));
