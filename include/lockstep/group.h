@@ -261,6 +261,15 @@ class Group {
   // Both may be the same memory where P divides n.
   Work all_to_all(Span input, Span output, const CollectiveOptions& options = {});
 
+  // Between this rank and another one: what it sends, in the order of the calls, `peer` receives in
+  // the order of its calls, with the same dtype, count and name, else Mismatch on every rank. The
+  // other ranks take no part, and what these two call besides may come in any order. `data` may be
+  // written again when send's Work is done; that may be before `peer` calls recv, or, as with large
+  // messages, not. A peer that does not do its part within the deadline, and did not compute either
+  // where this host can tell, is TimedOut. Not counted among the traffic's collectives.
+  Work send(Span data, int peer, std::string_view name = {});
+  Work recv(Span data, int peer, std::string_view name = {});
+
   // Returns when every rank has entered.
   void barrier(const CollectiveOptions& options = {});
 

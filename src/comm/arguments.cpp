@@ -162,6 +162,14 @@ void require_root(Kind kind, int root, int ranks) {
   }
 }
 
+void require_peer(Kind kind, int peer, const Communicator& group) {
+  if (peer < 0 || peer >= group.size() || peer == group.rank()) {
+    throw UsageError(named(kind) + "expected another rank of the " + std::to_string(group.size()) +
+                     " in group '" + group.options().name + "', got " + std::to_string(peer) +
+                     " on rank " + std::to_string(group.rank()));
+  }
+}
+
 void require_whole(Kind kind, const Span& whole, const Span& block, int root,
                    const Communicator& group) {
   require_plain(kind, block);

@@ -26,6 +26,8 @@ void require_scattered(const ScatterPart& part, const ReduceOptions& options,
 // The sizes of all_to_all, and that its spans are the same or apart.
 void require_exchange(const Span& input, const Span& output, const Communicator& group);
 void require_root(Kind kind, int root, int ranks);
+// Of send and recv: another rank of the group.
+void require_peer(Kind kind, int peer, const Communicator& group);
 // Of gather and scatter, where only root has a whole.
 void require_whole(Kind kind, const Span& whole, const Span& block, int root,
                    const Communicator& group);

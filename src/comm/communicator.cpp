@@ -1,61 +1,23 @@
 #include "comm/communicator.h"
 
-#include <sched.h>
-#include <unistd.h>
-#if defined(__SSE__)
-#include <immintrin.h>
-#endif
-
 #include "base/invariant.h"
 #include "comm/network_transport.h"
 #include "comm/schedule.h"
 #include "comm/shared_transport.h"
+#include "comm/waiting.h"
 #include "lockstep/error.h"
 
 #include <algorithm>
+#include <sched.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace lockstep::comm {
 namespace {
 
 constexpr std::int64_t kSpinNs = 50'000;
-constexpr std::chrono::milliseconds kSleep{50};
 constexpr std::int64_t kLookEveryNs = 50'000'000;
-
-void relax() {
-#if defined(__SSE__)
-  _mm_pause();
-#endif
-}
-
-// Publishers wake this thread while it lives.
-class Sleeper {
- public:
-  explicit Sleeper(Control& control) : control_(control), ticket_(control.begin_sleep()) {}
-  ~Sleeper() { control_.end_sleep(); }
-  Sleeper(const Sleeper&) = delete;
-  Sleeper& operator=(const Sleeper&) = delete;
-  void sleep() { control_.sleep(ticket_, kSleep); }
-
- private:
-  Control& control_;
-  std::uint32_t ticket_;
-};
-
-// Says in the journal that this rank waits, while it lives.
-class Waiting {
- public:
-  Waiting(Journal& journal, const Needs& needs) : journal_(journal) {
-    journal_.wait_for(*needs.operation, needs.since_ns);
-  }
-  ~Waiting() { journal_.stop_waiting(); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  Journal& journal_;
-};
 
 }  // namespace
 
@@ -70,7 +32,8 @@ Communicator::Communicator(const Membership& membership, const GroupOptions& opt
                   ? nullptr
                   : std::make_unique<MirroredControl>(network_->port(), network_->members(),
                                                       network_->control_channel(), control_)),
-      transport_(transport_of(membership, control_)),
+      transport_(transport_of(membership, control_, Control::Lane::collective)),
+      message_transport_(transport_of(membership, control_, Control::Lane::pair)),
       options_(options),
       ranks_per_host_(uniform_hosts(options.hosts, membership.size)),
       agreement_(control_, options.name),
@@ -101,13 +64,14 @@ std::shared_ptr<Journal> Communicator::journal_of(const Membership& membership) 
 }
 
 std::unique_ptr<Transport> Communicator::transport_of(const Membership& membership,
-                                                      Control& control) {
+                                                      Control& control, Control::Lane lane) {
   if (membership.network == nullptr) {
-    return std::make_unique<SharedTransport>(control, Control::Lane::collective);
+    return std::make_unique<SharedTransport>(control, lane);
   }
   const Network& network = *membership.network;
-  return std::make_unique<NetworkTransport>(network.port(), network.members(),
-                                            network.collective_channel());
+  return std::make_unique<NetworkTransport>(
+      network.port(), network.members(),
+      lane == Control::Lane::pair ? network.pair_channel() : network.collective_channel());
 }
 
 void Communicator::tell_failure() noexcept {
@@ -115,6 +79,8 @@ void Communicator::tell_failure() noexcept {
   if (mirror_ == nullptr) {
     return;
   }
+  transport_->give_up();
+  message_transport_->give_up();
   network_->port()->abandon();
   try {
     mirror_->flush(kPatience);
@@ -187,17 +153,17 @@ Work Communicator::issue(const std::shared_ptr<Operation>& operation) {
   traffic_.collectives += moves_payload(operation->fingerprint_.kind) ? 1 : 0;
   ++unawaited_;
   unexecuted_.push_back(operation);
-  note_entry(*operation);
+  note_entry(*operation, control_.group_id());
   control_.post(operation->fingerprint_);
   Work work(operation);
   guarded([&] { advance(); });
   return work;
 }
 
-void Communicator::note_entry(Operation& operation) {
+void Communicator::note_entry(Operation& operation, std::uint64_t group) {
   FlightRecord& record = operation.record_;
   record = record_of(operation.fingerprint_);
-  record.group = control_.group_id();
+  record.group = group;
   record.group_rank = rank();
   record.group_size = size();
   set_text(record.group_name, options_.name);
@@ -205,12 +171,28 @@ void Communicator::note_entry(Operation& operation) {
   journal_->enter(record);
 }
 
+Work Communicator::issue_message(const std::shared_ptr<Operation>& message) {
+  enter();
+  LOCKSTEP_INVARIANT(message->state_ == Operation::State::created, ==, true);
+  message->state_ = Operation::State::running;
+  message->communicator_ = shared_from_this();
+  message->fingerprint_.sequence = ++messages_issued_;
+  message->fingerprint_.entered_ns = now_ns();
+  ++unawaited_;
+  messages_.push_back(message);
+  // Each rank counts its own messages: they are no calls that ranks are compared by.
+  note_entry(*message, control_.group_id() + 1 + static_cast<std::uint64_t>(rank()));
+  Work work(message);
+  guarded([&] { advance(); });
+  return work;
+}
+
 // Bounds the fingerprints in flight (Control::kWindow).
 void Communicator::make_room() {
   if (issued_ < agreement_.verified() + Control::kWindow) {
     return;
   }
-  const Needs needs{agreement_.verified() + 1, 0, now_ns(), &unexecuted_.front()->record_};
+  const Needs needs{agreement_.verified() + 1, 0, now_ns(), &unexecuted_.front()->record_, -1};
   wait_until(
       [&] {
         advance();
@@ -247,8 +229,16 @@ bool Communicator::done(Operation& operation) {
       conclude(operation);
       return true;
     }
-    look_around(needs_of(operation));
-    return false;
+    const auto failure = look_around(needs_of(operation));
+    if (!failure) {
+      return false;
+    }
+    advance();
+    if (!finished(operation)) {
+      fail(*failure);
+    }
+    conclude(operation);
+    return true;
   });
 }
 
@@ -289,6 +279,7 @@ void Communicator::leave() noexcept {
   }
   state_ = State::left;
   unexecuted_.clear();
+  messages_.clear();
   control_.leave();
   if (control_.failed()) {
     tell_failure();
@@ -330,6 +321,7 @@ void Communicator::advance() {
       journal_->note_finish(unexecuted_.front()->record_);
       unexecuted_.pop_front();
     }
+    advance_messages();
   } catch (...) {
     if (state_ == State::advancing) {
       state_ = State::open;
@@ -337,6 +329,37 @@ void Communicator::advance() {
     throw;
   }
   state_ = State::open;
+}
+
+// In the order of issue; of those that receive on one line only the first that has not ended.
+void Communicator::advance_messages() {
+  std::vector<int> lines;
+  for (auto next = messages_.begin(); next != messages_.end();) {
+    Operation& message = **next;
+    const bool receives = message.fingerprint_.kind == Kind::recv;
+    const bool its_turn = !receives || std::ranges::find(lines, message.peer()) == lines.end();
+    if (its_turn && run_message(message)) {
+      next = messages_.erase(next);
+      continue;
+    }
+    if (receives) {
+      lines.push_back(message.peer());
+    }
+    ++next;
+  }
+}
+
+bool Communicator::run_message(Operation& message) {
+  if (message.record_.started_ns == 0) {
+    journal_->note_start(message.record_);
+  }
+  if (!message.run(0, traffic_)) {
+    return false;
+  }
+  message.state_ = Operation::State::executed;
+  ++message.record_.steps_run;
+  journal_->note_finish(message.record_);
+  return true;
 }
 
 // Whether all steps of the operation have run here.
@@ -387,7 +410,7 @@ Needs Communicator::needs_of(Operation& operation) const {
     operation.waiting_since_ns_ = now_ns();
   }
   return {operation.fingerprint_.sequence, end_of(operation), operation.waiting_since_ns_,
-          &operation.record_};
+          &operation.record_, operation.peer()};
 }
 
 template <class Ready>
@@ -411,7 +434,7 @@ void Communicator::poll(Ready& ready, const Needs& needs) {
   constexpr std::chrono::microseconds kLongestPause{500};
   auto pause = kFirstPause;
   while (!ready()) {
-    look_around(needs);
+    end_if_lost(ready, needs);
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -439,15 +462,24 @@ void Communicator::wait_until(Ready ready, const Needs& needs) {
       return;
     }
     sleeper.sleep();
-    look_around(needs);
+    end_if_lost(ready, needs);
   }
 }
 
-void Communicator::look_around(const Needs& needs) {
+// What a peer did before it went may be here, and all that was needed of it.
+template <class Ready>
+void Communicator::end_if_lost(Ready& ready, const Needs& needs) {
+  const auto failure = look_around(needs);
+  if (failure && !ready()) {
+    fail(*failure);
+  }
+}
+
+std::optional<Failure> Communicator::look_around(const Needs& needs) {
   require_healthy();
   const std::int64_t now = now_ns();
   if (now - looked_ns_ < kLookEveryNs) {
-    return;
+    return std::nullopt;
   }
   looked_ns_ = now;
   control_.beat(now);
@@ -455,9 +487,7 @@ void Communicator::look_around(const Needs& needs) {
   for (const auto& operation : unexecuted_) {
     agreement_.compare_with_present(operation->fingerprint_.sequence);
   }
-  if (const auto failure = watch_.look(needs)) {
-    fail(*failure);
-  }
+  return watch_.look(needs);
 }
 
 }  // namespace lockstep::comm

@@ -56,6 +56,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const Network* network() const { return network_.get(); }
   // What all ranks' operations move their messages with, one operation at a time.
   Transport& transport() { return *transport_; }
+  // What messages between two ranks are moved with.
+  Transport& message_transport() { return *message_transport_; }
   std::uint64_t group_id() const { return control_.group_id(); }
   Meeting& meeting() { return *meeting_; }
   const std::shared_ptr<Meeting>& shared_meeting() const { return meeting_; }
@@ -64,6 +66,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Takes the next place in the group's order, and runs what can run.
   Work issue(const std::shared_ptr<Operation>& operation);
+  // The same for a message to or from one rank, apart from that order; in order on its line.
+  Work issue_message(const std::shared_ptr<Operation>& message);
   void wait(Operation& operation);
   bool done(Operation& operation);
   // A Work is gone without having been waited for.
@@ -89,16 +93,20 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   static std::shared_ptr<const Presence> presence_of(const Membership& membership);
   std::shared_ptr<Journal> journal_of(const Membership& membership) const;
-  static std::unique_ptr<Transport> transport_of(const Membership& membership, Control& control);
+  static std::unique_ptr<Transport> transport_of(const Membership& membership, Control& control,
+                                                 Control::Lane lane);
   void enter();
   // Runs `function`; whatever it throws poisons the group, here and for the peers.
   template <class Function>
   auto guarded(Function function);
   void become_poisoned(const std::string& text);
-  void note_entry(Operation& operation);
+  // `group`: by which ranks' calls are compared.
+  void note_entry(Operation& operation, std::uint64_t group);
   void make_room();
   void advance();
   bool run_steps(Operation& operation);
+  void advance_messages();
+  bool run_message(Operation& message);
   bool passes(Operation::Gate gate, const Operation& operation);
   bool finished(const Operation& operation);
   std::uint64_t end_of(const Operation& operation) const;
@@ -115,8 +123,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Peers that share no memory see a failure only when they are told.
   void tell_failure() noexcept;
   void say_goodbye() noexcept;
-  // At most 20 times a second: beats, compares fingerprints that are there, looks after peers.
-  void look_around(const Needs& needs);
+  // At most 20 times a second: beats, compares fingerprints that are there, looks after peers;
+  // returns why the wait can't end.
+  std::optional<Failure> look_around(const Needs& needs);
+  template <class Ready>
+  void end_if_lost(Ready& ready, const Needs& needs);
 
   Control control_;
   std::shared_ptr<const Presence> presence_;  // null where ranks are threads
@@ -126,6 +137,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<const Network> network_;
   std::unique_ptr<MirroredControl> mirror_;
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> message_transport_;
   GroupOptions options_;
   int ranks_per_host_;
   Agreement agreement_;
@@ -134,7 +146,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   State state_ = State::open;
   Traffic traffic_;
   std::deque<std::shared_ptr<Operation>> unexecuted_;
+  std::vector<std::shared_ptr<Operation>> messages_;  // not executed
   std::uint64_t issued_ = 0;
+  std::uint64_t messages_issued_ = 0;
   std::uint64_t planned_steps_ = 0;  // of all operations issued
   std::uint64_t stepped_ = 0;
   std::uint64_t exchanges_ = 0;

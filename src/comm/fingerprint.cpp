@@ -103,7 +103,8 @@ std::string describe(const Fingerprint& fingerprint) {
   if (fingerprint.root >= 0) {
     out << ", root " << fingerprint.root;
   }
-  if (moves_payload(fingerprint.kind)) {
+  const bool between_two = fingerprint.kind == Kind::send || fingerprint.kind == Kind::recv;
+  if (moves_payload(fingerprint.kind) && !between_two) {
     out << memory(fingerprint) << ", " << lockstep::name_of(fingerprint.algorithm);
   }
   return out.str();

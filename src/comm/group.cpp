@@ -6,6 +6,7 @@
 #include "comm/formation.h"
 #include "comm/from_environment.h"
 #include "comm/issue_scheduled.h"
+#include "comm/message.h"
 #include "comm/small.h"
 #include "comm/staged.h"
 
@@ -316,6 +317,14 @@ Work Group::all_to_all(Span input, Span output, const CollectiveOptions& options
   fingerprint.add(comm::part_of(input));
   return comm::issue_scheduled(*communicator_, fingerprint,
                                {comm::exchanged(input, output, rank(), size())});
+}
+
+Work Group::send(Span data, int peer, std::string_view name) {
+  return comm::issue_message(*communicator_, Kind::send, data, peer, name);
+}
+
+Work Group::recv(Span data, int peer, std::string_view name) {
+  return comm::issue_message(*communicator_, Kind::recv, data, peer, name);
 }
 
 void Group::barrier(const CollectiveOptions& options) {

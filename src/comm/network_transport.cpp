@@ -47,6 +47,15 @@ std::uint64_t NetworkTransport::receive(int peer, Pieces pieces) {
   });
 }
 
+void NetworkTransport::give_up() noexcept {
+  for (End& end : incoming_) {
+    for (const Message& message : end.messages) {
+      std::ranges::for_each(message, [](const auto& transfer) { transfer->cancel(); });
+    }
+    end.messages.clear();
+  }
+}
+
 void NetworkTransport::advance(End& end) {
   while (!end.messages.empty()) {
     Message& message = end.messages.front();

@@ -24,6 +24,7 @@ class NetworkTransport final : public Transport {
   std::uint64_t send(int peer, Pieces pieces) override;
   std::uint64_t receive(int peer, Pieces pieces) override;
   void progress() override;
+  void give_up() noexcept override;
   std::uint64_t sent(int peer) const override { return outgoing_.at(index(peer)).completed; }
   std::uint64_t received(int peer) const override { return incoming_.at(index(peer)).completed; }
 

@@ -34,6 +34,8 @@ class Operation {
   virtual std::int64_t steps() const = 0;  // the same on all ranks
   virtual Gate gate(std::int64_t step) const = 0;
   virtual Ends ends() const = 0;
+  // The only rank that takes part besides this one; -1: all do.
+  virtual int peer() const { return -1; }
   // Counts what it moves between ranks. Returns whether the step is complete; where not, it has
   // done what could be done without waiting, and is called again.
   virtual bool run(std::int64_t step, Traffic& traffic) = 0;

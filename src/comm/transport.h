@@ -36,6 +36,9 @@ class Transport {
   // Moves what can be moved without waiting. Throws a GroupError when a line is lost.
   virtual void progress() = 0;
 
+  // Nothing is written into the memory of messages to receive any more; the last call.
+  virtual void give_up() noexcept {}
+
   // How many messages of the line have left this rank's memory (not: have arrived), or are in it.
   virtual std::uint64_t sent(int peer) const = 0;
   virtual std::uint64_t received(int peer) const = 0;

@@ -19,6 +19,7 @@ struct Needs {
   std::uint64_t stepped = 0;
   std::int64_t since_ns = 0;  // when the wait began
   const FlightRecord* operation = nullptr;
+  int peer = -1;  // the only one needed, of a message; then that it waits is no sign of life
 };
 
 class Watch {
@@ -36,7 +37,8 @@ class Watch {
   // The failure to record when a peer that is behind has died, left, or given no sign of life for
   // the deadline, counted from the later of that sign and the start of the wait. A sign of life is
   // a call of the rank's, a look around while it waits, and processor time that its process used
-  // while it did not wait: who computes for longer than the deadline is not lost.
+  // while it did not wait: who computes for longer than the deadline is not lost. For a message
+  // only the last of these counts.
   std::optional<Failure> look(const Needs& needs);
   // The failure to record when one of `ranks` has died.
   std::optional<Failure> look_for_dead(const std::vector<int>& ranks) const;
@@ -54,6 +56,7 @@ class Watch {
   bool behind(int rank, const Needs& needs) const;
   bool silent(int rank, const Needs& needs, std::int64_t now);
   void feel_pulse(int rank, std::int64_t now);
+  bool may_have_sent(int rank, const Needs& needs, std::int64_t now) const;
   bool dead(int rank) const;
   Failure lost(int rank, const std::string& how, const std::string& needed_for) const;
   Failure timed_out(const Needs& needs, const std::vector<int>& silent_ranks) const;

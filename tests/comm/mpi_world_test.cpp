@@ -59,6 +59,72 @@ TEST_P(MpiWorld, collectives_and_parts_of_the_world_give_the_trees_bits) {
   test::say("rank " + std::to_string(world.rank()) + " of " + std::to_string(world.size()));
 }
 
+// One that a library keeps a copy of, one that waits for its receiver, and nothing at all.
+TEST_P(MpiWorld, messages_between_two_ranks_arrive_in_order) {
+  const MpiJob mpi = job(3);
+  if (!mpi.is_rank()) {
+    const auto ended = mpi.run();
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_NE(ended.output.find("all came"), std::string::npos) << ended.output;
+    return;
+  }
+  Group world = Group::from_environment();
+  for (const std::int64_t count : {1000, 3'000'000, 0, 1}) {
+    auto values = test::filled<float>(count, world.rank(), 1);
+    if (world.rank() == 2) {
+      world.send(test::span_of(values), 0, "values").wait();
+    } else if (world.rank() == 0) {
+      world.recv(test::span_of(values), 2, "values").wait();
+      test::require_values("recv", values, 0,
+                           [](std::int64_t i) { return test::value_of<float>(2, i, 1); });
+    }
+  }
+  world.barrier();
+  if (world.rank() == 0) {
+    test::say("all came");
+  }
+}
+
+TEST_P(MpiWorld, messages_that_differ_are_a_mismatch_on_all_ranks) {
+  const MpiJob mpi = job(3);
+  if (!mpi.is_rank()) {
+    const auto ended = mpi.run();
+    for (const char* line : {"rank 0: Mismatch", "rank 1: Mismatch", "rank 2: Mismatch"}) {
+      EXPECT_NE(ended.output.find(line), std::string::npos) << ended.output;
+    }
+    return;
+  }
+  Group world = Group::from_environment({.deadline = std::chrono::seconds(60)});
+  std::vector<float> values(1000);
+  try {
+    if (world.rank() == 0) {
+      world.send(std::span(values), 1, "values").wait();
+    } else if (world.rank() == 1) {
+      world.recv(std::span(values).first(7), 0, "values").wait();
+    }
+    world.barrier();
+  } catch (const Mismatch&) {
+    test::say("rank " + std::to_string(world.rank()) + ": Mismatch");
+  }
+}
+
+TEST_P(MpiWorld, C35_when_the_sender_is_killed_the_job_ends) {
+  const MpiJob mpi = job(2);
+  if (mpi.is_rank()) {
+    Group world = Group::from_environment({.deadline = std::chrono::seconds(60)});
+    world.barrier();
+    float value = 0;
+    if (world.rank() == 1) {
+      ::kill(::getpid(), SIGKILL);
+    }
+    world.recv(std::span(&value, 1), 1).wait();
+    FAIL() << "a message of rank 1";
+  }
+  const auto ended = mpi.run();
+  EXPECT_NE(ended.status, 0) << ended.output;
+  EXPECT_EQ(ended.output.find("a message of rank 1"), std::string::npos) << ended.output;
+}
+
 TEST_P(MpiWorld, C35_when_a_rank_is_killed_the_job_ends_and_says_so) {
   const MpiJob mpi = job(3);
   if (mpi.is_rank()) {

@@ -64,5 +64,18 @@ TEST_F(NetworkTransportTest, lines_and_directions_know_nothing_of_each_other) {
   EXPECT_EQ(asked, "?");
 }
 
+TEST_F(NetworkTransportTest, nothing_is_written_after_giving_up) {
+  std::string asked(1, '.');
+  std::string rest(2, '.');
+  second_.receive(0, {piece_of(asked), piece_of(rest)});
+  second_.give_up();
+  std::string late = "x";
+  std::string more = "yz";
+  first_.send(1, {piece_of(late), piece_of(more)});
+  progress();
+  EXPECT_EQ(asked + rest, "...");
+  EXPECT_EQ(second_.received(0), 0u);
+}
+
 }  // namespace
 }  // namespace lockstep::comm

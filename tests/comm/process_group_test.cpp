@@ -43,21 +43,26 @@ std::vector<Ended> end_all(Processes& ranks, int size) {
   return ended;
 }
 
-// Sums in symmetric and plain memory, over and over.
+// Sums in symmetric and plain memory, in place and by a schedule, over and over.
 void work_on(Group& group, int rounds) {
   const auto span = group.allocate_symmetric(40'000, "work").span(0, 10'000, Dtype::f32);
   auto* data = static_cast<float*>(span.data());
-  std::vector<float> plain(100'000);
+  std::vector<float> plain(100'000), sent(100'000);
   for (int round = 0; round < rounds; ++round) {
     std::fill_n(data, 10'000, static_cast<float>(group.rank() + round));
     std::fill(plain.begin(), plain.end(), 1.0f);
+    std::fill(sent.begin(), sent.end(), 1.0f);
     Work first = group.all_reduce(span, {.name = "symmetric"});
     Work second = group.all_reduce(std::span(plain), {.name = "plain"});
+    Work third = group.all_reduce(
+        std::span(sent),
+        {.name = "sent", .algorithm = round % 2 == 0 ? Algorithm::ring : Algorithm::tree});
+    third.wait();
     second.wait();
     first.wait();
     const int sum = group.size() * (group.size() - 1) / 2 + round * group.size();
     if (data[9'999] != static_cast<float>(sum) ||
-        plain[99'999] != static_cast<float>(group.size())) {
+        plain[99'999] != static_cast<float>(group.size()) || sent != plain) {
       throw std::runtime_error("wrong sum in round " + std::to_string(round));
     }
   }
