@@ -73,7 +73,8 @@ enum class BufferPolicy : std::uint8_t { broadcast, average };
 // Where zero2 and zero3 add up several micro-batches of a step:
 //   shard  each is reduced across the ranks into the shards at once: k times the traffic, a P-th of
 //          the memory; micro-batch j of rank r is then leaf j·P + r
-//   full   on every rank first, as in the other stages and under no_sync()
+//   full   on every rank first, as in the other stages and under no_sync(); what that takes is held
+//          from the first micro-batch to the exchange only
 enum class AccumulateIn : std::uint8_t { shard, full };
 
 // What becomes of a zero3 unit's parameters between its forward and its backward:

@@ -58,7 +58,9 @@ Engine::Engine(std::shared_ptr<torch::nn::Module> module, Group& group, Parallel
     updated_values_.emplace(*device_, group_, exposed_);
   }
   make_collector();
-  gradient_ = std::make_unique<MeanGradient>(*device_, group_, model_, *exchange_);
+  gradient_ = std::make_unique<MeanGradient>(
+      *device_, group_, model_, *exchange_,
+      shards_gradients(options_.stage) ? GradientPlace::shards : GradientPlace::full);
   const bool in_shards = across_first(1) && options_.accumulate_in == AccumulateIn::shard;
   gradient_->hold(in_shards ? GradientPlace::shards : GradientPlace::full, GradientWidth::leaf);
   std::vector<at::Tensor> listed;

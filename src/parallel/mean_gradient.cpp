@@ -11,8 +11,9 @@ bool suffices(GradientWidth held, GradientWidth asked) {
 
 }  // namespace
 
-MeanGradient::MeanGradient(Device& device, Group& group, const FlatModel& model, Exchange& exchange)
-    : device_(device), group_(group), model_(model), exchange_(exchange) {}
+MeanGradient::MeanGradient(Device& device, Group& group, const FlatModel& model, Exchange& exchange,
+                           GradientPlace rests_in)
+    : device_(device), group_(group), model_(model), exchange_(exchange), rests_in_(rests_in) {}
 
 void MeanGradient::hold(GradientPlace place, GradientWidth width) {
   place_ = place;
@@ -20,6 +21,7 @@ void MeanGradient::hold(GradientPlace place, GradientWidth width) {
 }
 
 void MeanGradient::hold_full(GradientWidth width) {
+  shards_.reset();
   const bool complete = memory_ && memory_->parts() == model_.parts().size();
   if (complete && suffices(memory_->width(), width)) {
     return;
@@ -60,6 +62,9 @@ void MeanGradient::begin_step(GradientCollector& collector, LeafOrder order) {
 void MeanGradient::publish(std::vector<bool> arrived, std::optional<std::uint32_t> order) {
   arrived_ = std::move(arrived);
   decision_ = decide(group_, exchange_.squares(), arrived_, order);
+  if (place_ == GradientPlace::full && rests_in_ == GradientPlace::shards) {
+    settle_in_shards();
+  }
   for (std::size_t i = 0; i < model_.tensors().size(); ++i) {
     const bool shows = place_ == GradientPlace::full && decision_.present[i];
     model_.tensors()[i].mutable_grad() = shows ? view(i) : at::Tensor();
@@ -68,6 +73,24 @@ void MeanGradient::publish(std::vector<bool> arrived, std::optional<std::uint32_
   for (std::size_t part = 0; part < model_.parts().size(); ++part) {
     versions_.push_back(version(part));
   }
+}
+
+// Leaves were summed in full on each rank; the exchange left the mean in this rank's elements. The
+// other ranks have ended the exchange too, or they could not have decided.
+void MeanGradient::settle_in_shards() {
+  shards_ = std::make_unique<ShardSums>(device_, model_.parts(), memory_->width());
+  for (std::size_t part = 0; part < model_.parts().size(); ++part) {
+    const Range kept = model_.parts()[part]->kept();
+    const SymmetricSpan& full = memory_->span(part);
+    const Span mean = full.subspan(kept.begin, kept.end).local();
+    const Span shard = shards_->shard(part);
+    device_.convert({shard.data, shard.dtype},
+                    torch::from_blob(mean.data, {mean.count}, torch_dtype(mean.dtype)));
+  }
+  device_.host_follows_compute();
+  sum_.reset();
+  memory_.reset();
+  place_ = GradientPlace::shards;
 }
 
 double MeanGradient::norm() {

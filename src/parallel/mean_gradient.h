@@ -37,8 +37,10 @@ enum class GradientPlace : std::uint8_t { full, shards };
 
 class MeanGradient {
  public:
-  // All references must outlive this. Call hold() next.
-  MeanGradient(Device& device, Group& group, const FlatModel& model, Exchange& exchange);
+  // All references must outlive this. `rests_in`: where the mean ends wherever its leaves were
+  // summed. Call hold() next.
+  MeanGradient(Device& device, Group& group, const FlatModel& model, Exchange& exchange,
+               GradientPlace rests_in);
 
   // What the next step needs. Collective where memory is missing: after the first call, when
   // accumulation asks for fp32 (going back would only move the same memory about), and when the
@@ -74,6 +76,7 @@ class MeanGradient {
  private:
   void hold_full(GradientWidth width);
   void hold_shards(GradientWidth width);
+  void settle_in_shards();
   const at::Tensor& view(std::size_t parameter) const;
   std::uint32_t version(std::size_t part) const;
   bool was_touched() const;
@@ -86,7 +89,8 @@ class MeanGradient {
   Group& group_;
   const FlatModel& model_;
   Exchange& exchange_;
-  GradientPlace place_ = GradientPlace::full;
+  GradientPlace rests_in_;
+  GradientPlace place_ = GradientPlace::full;  // of the gradients now
   std::unique_ptr<GradientMemory> memory_;  // in full
   std::unique_ptr<LeafSum> sum_;
   std::unique_ptr<GradientWindows> windows_;  // in shards
