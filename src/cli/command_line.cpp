@@ -87,10 +87,17 @@ struct Parser {
                    " --help");
 }
 
-// The first word that CLI11 left over and that can't begin a program.
+// Of the words that CLI11 left over: the first one that is none of the command's.
 void check_rest(const Command& command, const std::vector<std::string>& rest) {
   if (!rest.empty() && (command.rest == Rest::none || rest.front().starts_with('-'))) {
     refuse_unknown(command, rest.front());
+  }
+  if (command.rest == Rest::names) {
+    for (const std::string& word : rest) {
+      if (word.starts_with('-')) {
+        refuse_unknown(command, word);
+      }
+    }
   }
 }
 

@@ -25,6 +25,7 @@ struct NotBuilt {
 enum class Rest : std::uint8_t {
   none,     // anything that is not an option is an error
   program,  // the first such word begins a program's command line
+  names,    // such words are names, anywhere among the options
 };
 
 struct Command {

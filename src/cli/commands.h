@@ -15,6 +15,7 @@ int run_generate(Words arguments);
 int run_bench(Words arguments);
 int run_plan(Words arguments);
 int run_checkpoint(Words arguments);
+int run_dash(Words arguments);
 int run_doctor(Words arguments);
 
 }  // namespace lockstep::cli

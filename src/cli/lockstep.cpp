@@ -30,7 +30,7 @@ constexpr std::array kCommands{
     Entry{"plan", "memory, traffic, time and the stage to use", run_plan},
     Entry{"evaluate", "the loss of a trained model on a text", nullptr},
     Entry{"checkpoint", "list and verify checkpoints; export a trained model", run_checkpoint},
-    Entry{"dash", "watch a run in the browser", nullptr},
+    Entry{"dash", "watch runs in the browser", run_dash},
     Entry{"doctor", "what this machine can do, and what stands in the way", run_doctor},
 };
 

@@ -1,12 +1,12 @@
 #include "cli/page_server.h"
 
-#include "cli/plan_page.h"
 #include "lockstep/error.h"
 
 #include <chrono>
 #include <httplib.h>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace lockstep::cli {
 namespace {
@@ -40,7 +40,8 @@ void add_policy(httplib::Response& response) {
 
 }  // namespace
 
-PageServer::PageServer(int port) : server_(std::make_unique<httplib::Server>()) {
+PageServer::PageServer(int port, PageAnswers answers)
+    : answers_(std::move(answers)), server_(std::make_unique<httplib::Server>()) {
   // Not the library's SO_REUSEPORT, which would let two servers share a port.
   server_->set_socket_options([](socket_t) {});
   server_->set_payload_max_length(kMostPayload);
@@ -54,7 +55,7 @@ PageServer::PageServer(int port) : server_(std::make_unique<httplib::Server>()) 
         } else if (request.method != "GET") {
           refuse(response, 405, "GET only");
         } else {
-          const PageReply reply = reply_to(request.path, parameters_of(request));
+          const PageReply reply = answers_(request.path, parameters_of(request));
           response.status = reply.status;
           response.set_content(reply.body, reply.type.c_str());
         }

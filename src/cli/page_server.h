@@ -1,5 +1,7 @@
-// Serves the planner's page to this machine: plan_page.h over HTTP/1.1, on the loopback address.
+// Serves a page to this machine over HTTP/1.1, on the loopback address.
 #pragma once
+
+#include "cli/page_reply.h"
 
 #include <atomic>
 #include <memory>
@@ -13,7 +15,7 @@ namespace lockstep::cli {
 class PageServer {
  public:
   // Listens on 127.0.0.1; port 0: a free one. Throws UsageError when the port is taken.
-  explicit PageServer(int port);
+  PageServer(int port, PageAnswers answers);
   ~PageServer();
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;
@@ -26,6 +28,7 @@ class PageServer {
   void stop();
 
  private:
+  PageAnswers answers_;
   std::unique_ptr<httplib::Server> server_;
   std::atomic<bool> serving_ = false;
   std::atomic<bool> stopping_ = false;

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace lockstep::cli {
 namespace {
@@ -31,7 +32,9 @@ std::string text_of(const PlanRequest& request) {
 int run_plan(Words arguments) {
   const PlanRequest request = parse_plan(arguments);
   if (request.print.empty() && request.form == PlanForm::page) {
-    become_sibling("lockstep-page", {arguments.begin(), arguments.end()});
+    std::vector<std::string> words{"plan"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    become_sibling("lockstep-page", words);
   }
   if (!print_if_asked(request.print)) {
     std::fputs(text_of(request).c_str(), stdout);

@@ -18,14 +18,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kJson = "application/json";
 // Parameters that are no option of `lockstep plan`.
 constexpr const char* kTimeline = "timeline";
 constexpr const char* kCurves = "curves";
-
-PageReply refusal(int status, const std::string& text) {
-  return {status, kJson, ordered_json{{"error", text}}.dump()};
-}
 
 bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::ranges::find(words, word) != words.end();
@@ -88,7 +83,7 @@ PageReply plan_reply(const PageParameters& parameters) {
       }
     }
   }
-  return {200, kJson, plan_page_json(query, plan::answer(query)).dump()};
+  return {200, kJsonType, plan_page_json(query, plan::answer(query)).dump()};
 }
 
 PageReply choices_reply() {
@@ -101,27 +96,25 @@ PageReply choices_reply() {
   for (const Stage stage : plan::kPlannedStages) {
     choices["stages"].push_back(std::string(name_of(stage)));
   }
-  return {200, kJson, choices.dump()};
+  return {200, kJsonType, choices.dump()};
 }
 
 }  // namespace
 
-PageReply reply_to(const std::string& path, const PageParameters& parameters) {
-  for (const PageFile& file : page_files()) {
-    if (file.path == path) {
-      return {200, std::string(file.type), std::string(file.content)};
-    }
+PageReply plan_page(const std::string& path, const PageParameters& parameters) {
+  if (const PageFile* const file = find_file(plan_page_files(), path)) {
+    return {200, std::string(file->type), std::string(file->content)};
   }
   if (path == "/api/choices") {
     return choices_reply();
   }
   if (path != "/api/plan") {
-    return refusal(404, "nothing at " + path);
+    return page_error(404, "nothing at " + path);
   }
   try {
     return plan_reply(parameters);
   } catch (const UsageError& error) {
-    return refusal(400, error.what());
+    return page_error(400, error.what());
   }
 }
 

@@ -1,20 +1,12 @@
-// What the planner's page asks of the program, and what it gets: paths in, bytes out. No sockets.
+// What the planner's page asks of the program, and what it gets.
 #pragma once
 
+#include "cli/page_reply.h"
+
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace lockstep::cli {
-
-struct PageReply {
-  int status = 200;
-  std::string type;  // of the content
-  std::string body;
-};
-
-// Parameters of an address, decoded, in their order.
-using PageParameters = std::vector<std::pair<std::string, std::string>>;
 
 // GET of a path:
 //   /, /page.js, /page.css   the page, compiled in
@@ -23,7 +15,7 @@ using PageParameters = std::vector<std::pair<std::string, std::string>>;
 //                            their dashes, curves=true and timeline=STAGE, which take longer. 400
 //                            {error} where `lockstep plan` would refuse.
 // Anything else is 404. Models and hardware go by name alone: the page reads no files.
-PageReply reply_to(const std::string& path, const PageParameters& parameters);
+PageReply plan_page(const std::string& path, const PageParameters& parameters);
 
 // The address of the page that shows what `lockstep plan` with these words would: "/?params=8e9".
 // Throws UsageError as `lockstep plan` would, or where the words need a file.

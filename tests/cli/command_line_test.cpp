@@ -57,6 +57,13 @@ TEST(CommandLine, a_program_begins_at_the_dashes_or_the_first_word) {
   }
 }
 
+TEST(CommandLine, names_stand_anywhere_among_the_options) {
+  const CommandLine line = parse(example(Rest::names), Words{"a", "-n", "2", "b"});
+  EXPECT_EQ(line.value_of("--number"), "2");
+  EXPECT_EQ(line.rest, (Words{"a", "b"}));
+  EXPECT_THROW(parse(example(Rest::names), Words{"a", "--nmber", "2"}), UsageError);
+}
+
 TEST(CommandLine, refusals_name_the_option_and_the_fix) {
   EXPECT_EQ(refusal({"--numbr", "3"}),
             "--numbr: unknown option (did you mean --number?); see lockstep example --help");

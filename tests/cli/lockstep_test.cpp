@@ -83,7 +83,7 @@ std::vector<BadLine> bad_commands() {
       {{"checkpoint", "list"}, "list", "expected one folder"},
       {{"checkpoint", "verify", "/no/such"}, "/no/such", "name a --checkpoint folder"},
       {{"checkpoint", "export"}, "--run", "name the folder of a finished lockstep train"},
-      {{"dash"}, "lockstep dash", "not built yet"},
+      {{"dash", "/no/such"}, "'/no/such' is no folder", "lockstep train --run"},
       {{"doctor", "--jsn"}, "--jsn", "did you mean --json?"},
       {{"bench"}, "lockstep bench", "collectives, train, tokenize or acceptance"},
       {{"bench", "colectives"}, "colectives", "did you mean collectives?"},

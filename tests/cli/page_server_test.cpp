@@ -1,5 +1,6 @@
 #include "cli/page_server.h"
 
+#include "cli/plan_page.h"
 #include "lockstep/error.h"
 
 #include <arpa/inet.h>
@@ -60,7 +61,7 @@ class PageServerTest : public ::testing::Test {
     return answer.rfind("HTTP/1.1 ", 0) == 0 ? std::stoi(answer.substr(9, 3)) : 0;
   }
 
-  PageServer server_{0};
+  PageServer server_{0, plan_page};
   std::thread thread_{[this] { server_.serve(); }};
 };
 
@@ -109,7 +110,7 @@ TEST_F(PageServerTest, it_survives_garbage_and_still_answers) {
 
 TEST_F(PageServerTest, a_port_that_is_taken_is_an_error_with_the_port) {
   try {
-    PageServer second(server_.port());
+    PageServer second(server_.port(), plan_page);
     FAIL() << "expected a refusal";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("--port " + std::to_string(server_.port())),

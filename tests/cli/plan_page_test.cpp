@@ -13,14 +13,14 @@ namespace {
 using nlohmann::json;
 
 json answer_of(const PageParameters& parameters) {
-  const PageReply reply = reply_to("/api/plan", parameters);
+  const PageReply reply = plan_page("/api/plan", parameters);
   EXPECT_EQ(reply.status, 200) << reply.body;
   EXPECT_EQ(reply.type, "application/json");
   return json::parse(reply.body);
 }
 
 std::string refusal_of(const PageParameters& parameters) {
-  const PageReply reply = reply_to("/api/plan", parameters);
+  const PageReply reply = plan_page("/api/plan", parameters);
   EXPECT_EQ(reply.status, 400) << reply.body;
   return json::parse(reply.body).at("error");
 }
@@ -29,7 +29,7 @@ TEST(PlanPage, the_files_of_the_page_are_there_with_their_types) {
   for (const auto& [path, type, part] : {std::tuple{"/", "text/html", "<title>"},
                                          {"/page.js", "text/javascript", "api/plan"},
                                          {"/page.css", "text/css", "prefers-color-scheme"}}) {
-    const PageReply reply = reply_to(path, {});
+    const PageReply reply = plan_page(path, {});
     EXPECT_EQ(reply.status, 200);
     EXPECT_EQ(reply.type, std::string(type) + "; charset=utf-8");
     EXPECT_NE(reply.body.find(part), std::string::npos) << path;
@@ -39,7 +39,7 @@ TEST(PlanPage, the_files_of_the_page_are_there_with_their_types) {
 TEST(PlanPage, nothing_else_is_served) {
   for (const char* path : {"", "/index.html", "/..", "/../CMakeLists.txt", "/etc/passwd", "/api",
                            "/api/plan/", "//", "/page.js/"}) {
-    EXPECT_EQ(reply_to(path, {}).status, 404) << path;
+    EXPECT_EQ(plan_page(path, {}).status, 404) << path;
   }
 }
 
@@ -88,7 +88,7 @@ TEST(PlanPage, no_file_is_read_because_an_address_names_it) {
 }
 
 TEST(PlanPage, choices_list_models_machines_and_stages) {
-  const json choices = json::parse(reply_to("/api/choices", {}).body);
+  const json choices = json::parse(plan_page("/api/choices", {}).body);
   EXPECT_NE(std::ranges::find(choices["models"], "gpt2-124m"), choices["models"].end());
   EXPECT_NE(std::ranges::find(choices["stages"], "hybrid"), choices["stages"].end());
   EXPECT_FALSE(choices["hardware"][0]["description"].get<std::string>().empty());

@@ -3,15 +3,15 @@ import * as Plot from "@observablehq/plot";
 
 import { count, duration, gb, gib } from "./format.js";
 
-const kParts = ["parameters", "gradients", "optimizer", "transient", "activations"];
+export const kParts = ["parameters", "gradients", "optimizer", "transient", "activations"];
 // Okabe and Ito's palette: told apart without red and green.
-const kColours = ["#0072b2", "#e69f00", "#56b4e9", "#999999", "#009e73"];
+export const kPartColours = ["#0072b2", "#e69f00", "#56b4e9", "#999999", "#009e73"];
 export const kStageColours = { single: "#888888", ddp: "#d55e00", zero1: "#e69f00", zero2: "#009e73",
   zero3: "#0072b2", hybrid: "#cc79a7" };
 const kOver = "#c4161c";
 const kMeasure = 2 ** 30;
 
-function widthOf(place) {
+export function widthOf(place) {
   return Math.max(280, Math.min(place.clientWidth || 320, 1100));
 }
 
@@ -46,7 +46,7 @@ export function drawBars(place, answer) {
     marginRight: 70,
     x: { label: "GiB per rank", grid: true, domain: [0, in_gib(Math.max(limit, ...answer.stages.map((s) => s.bytes.total)))] },
     y: { label: null, domain: answer.stages.map((s) => s.stage) },
-    color: { domain: kParts, range: kColours, legend: true },
+    color: { domain: kParts, range: kPartColours, legend: true },
     ariaLabel: "Memory of one rank by stage and category",
     marks: [
       Plot.barX(pieces.filter((p) => !p.over), { y: "stage", x1: (p) => in_gib(p.begin), x2: (p) => in_gib(p.end), fill: "part" }),

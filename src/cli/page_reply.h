@@ -1,0 +1,29 @@
+// What a page asks of the program and what it gets: a path and parameters in, bytes out. No
+// sockets.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::cli {
+
+struct PageReply {
+  int status = 200;
+  std::string type;  // of the content
+  std::string body;
+};
+
+// Parameters of an address, decoded, in their order.
+using PageParameters = std::vector<std::pair<std::string, std::string>>;
+
+// Answers a GET. Called by several threads at a time; throws nothing.
+using PageAnswers = std::function<PageReply(const std::string& path, const PageParameters&)>;
+
+inline constexpr const char* kJsonType = "application/json";
+
+// {"error": text}.
+PageReply page_error(int status, const std::string& text);
+
+}  // namespace lockstep::cli
