@@ -4,6 +4,7 @@
 #include "launch/launcher.h"
 
 #include <cstdio>
+#include <optional>
 
 namespace lockstep::cli {
 namespace {
@@ -12,12 +13,16 @@ Command launch_syntax() {
   return {
       .name = "lockstep launch",
       .purpose =
-          "Starts N ranks of a program on this host and ends them together.\n"
+          "Starts N ranks of a program, on this host or on several, and ends them together.\n"
           "  lockstep launch -n 4 -- ./program its arguments\n"
+          "  lockstep launch --hosts a:2,b:2 -- ./program its arguments\n"
           "Ranks find RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and "
           "MASTER_PORT\nin their environment, and read /dev/null. Lines are printed "
           "behind [rank].",
-      .flags = {{"-n,--ranks", "N", "Ranks to start (1)"},
+      .flags = {{"-n,--ranks", "N", "Ranks to start (1; with --hosts one per host or slot)"},
+                {"--hosts", "LIST",
+                 "Hosts with their ranks: a:2,b:2, or a,b for equal shares, or a file of them "
+                 "(./hosts)"},
                 {"--threads", "N",
                  "Compute threads of a rank (OMP_NUM_THREADS, else cores / ranks)"},
                 {"--deadline", "S",
@@ -25,8 +30,7 @@ Command launch_syntax() {
                 {"--flight", "DIR",
                  "Keep each rank's last 1,000 operations in DIR, for lockstep doctor --flight"}},
       .not_built = {{"--max-restarts", "start the job again by hand"},
-                    {"--min-ranks", "give -n alone"},
-                    {"--hosts", "all ranks run on this host"}},
+                    {"--min-ranks", "give -n alone"}},
       .rest = Rest::program};
 }
 
@@ -40,7 +44,12 @@ int run_launch(Words arguments) {
     return 0;
   }
   launch::LaunchOptions options;
-  options.ranks = static_cast<int>(whole_value(line, "--ranks", kCounts).value_or(1));
+  const auto ranks = whole_value(line, "--ranks", kCounts);
+  options.ranks = static_cast<int>(ranks.value_or(1));
+  if (const auto hosts = line.value_of("--hosts")) {
+    options.hosts = launch::hosts_of(*hosts, ranks ? std::optional(options.ranks) : std::nullopt);
+    options.ranks = launch::ranks_on(options.hosts);
+  }
   if (const auto threads = whole_value(line, "--threads", kCounts)) {
     options.threads = static_cast<int>(*threads);
   }

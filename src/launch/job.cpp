@@ -1,6 +1,7 @@
 #include "launch/job.h"
 
 #include "base/environment.h"
+#include "base/invariant.h"
 #include "base/nonce.h"
 #include "launch/file_descriptor.h"
 #include "launch/mpirun.h"
@@ -102,8 +103,8 @@ std::vector<std::string> settings_of(const Job& job) {
   if (!job.flight.empty()) {
     settings.push_back("LOCKSTEP_FLIGHT=" + job.flight);
   }
-  if (!job.by_mpirun.empty()) {
-    settings.emplace_back("LOCKSTEP_TRANSPORT=mpi");
+  if (!job.transport.empty()) {
+    settings.push_back("LOCKSTEP_TRANSPORT=" + job.transport);
   }
   return settings;
 }
@@ -113,15 +114,28 @@ std::string counted(const std::string& count, const std::string& noun) {
 }
 
 // mpirun is the one process of the job, on all its cores; it starts the ranks.
-void start_by_mpirun(Job& job) {
+void start_by_mpirun(Job& job, const std::vector<HostRanks>& hosts) {
   const Mpirun mpirun = find_mpirun();
-  job.by_mpirun = counted(std::to_string(job.ranks), "rank") + " by " + mpirun.program;
-  job.command = mpirun_command(
-      mpirun.program, mpirun.family,
-      {.ranks = job.ranks, .hosts = {}, .environment = settings_of(job), .command = job.command});
+  require_known(hosts);
+  job.by_mpirun = counted(std::to_string(job.ranks), "rank") +
+                  (hosts.empty() ? "" : " on " + counted(std::to_string(hosts.size()), "host")) +
+                  " by " + mpirun.program;
+  job.command = mpirun_command(mpirun.program, mpirun.family,
+                               {.ranks = job.ranks,
+                                .hosts = hosts,
+                                .environment = settings_of(job),
+                                .passed_on = hosts.empty() ? std::vector<std::string>{}
+                                                           : passed_on(environment::inherited()),
+                                .command = job.command});
   job.program = mpirun.program;
   job.ranks = 1;
   job.placement = place(machine::allowed_cores(), machine::cpu_quota(), 1);
+}
+
+// Other hosts are taken to be like this one: cores are shared out as on the fullest.
+int ranks_on_one_host(const LaunchOptions& options) {
+  return options.hosts.empty() ? options.ranks
+                               : std::ranges::max(options.hosts, {}, &HostRanks::ranks).ranks;
 }
 
 }  // namespace
@@ -137,7 +151,7 @@ Job make_job(const LaunchOptions& options) {
   job.nonce = random_nonce();
   job.control = "lockstep-" + job.nonce + "-control";
   job.port = free_port();
-  job.placement = place(machine::allowed_cores(), machine::cpu_quota(), options.ranks);
+  job.placement = place(machine::allowed_cores(), machine::cpu_quota(), ranks_on_one_host(options));
   job.threads =
       options.threads
           ? std::to_string(*options.threads)
@@ -145,8 +159,10 @@ Job make_job(const LaunchOptions& options) {
   job.deadline = options.deadline_s ? std::to_string(*options.deadline_s) : "";
   job.flight = options.flight.empty() ? "" : std::filesystem::absolute(options.flight).string();
   job.output = options.output;
-  if (options.over_mpi) {
-    start_by_mpirun(job);
+  job.transport = options.over_mpi ? "mpi" : "";
+  if (options.over_mpi || !options.hosts.empty()) {
+    LOCKSTEP_INVARIANT(options.hosts.empty() ? job.ranks : ranks_on(options.hosts), ==, job.ranks);
+    start_by_mpirun(job, options.hosts);
   }
   return job;
 }

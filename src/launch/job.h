@@ -22,6 +22,7 @@ struct Job {
   std::string flight;    // LOCKSTEP_FLIGHT, absolute; empty: as inherited
   OutputMode output = OutputMode::prefixed;
   std::string by_mpirun;  // "2 ranks by mpirun" where MPI's launcher starts them; else empty
+  std::string transport;  // LOCKSTEP_TRANSPORT; empty: as inherited
 };
 
 // Throws UsageError when the program can't be run, SystemError.

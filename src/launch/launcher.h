@@ -1,6 +1,8 @@
 // Starts the ranks of a job on this host, watches them and ends them together.
 #pragma once
 
+#include "launch/host_list.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,8 +23,11 @@ struct LaunchOptions {
       deadline_s;      // LOCKSTEP_DEADLINE of the ranks; default: the user's, if any
   std::string flight;  // LOCKSTEP_FLIGHT of the ranks; empty: the user's, if any
   OutputMode output = OutputMode::prefixed;
-  // Ranks that share no memory: the mpirun in PATH starts them, and what it prints is passed on.
+  // Ranks that share no memory: an mpirun (find_mpirun()) starts them, and what it prints is passed
+  // on.
   bool over_mpi = false;
+  // An mpirun starts the ranks there; `ranks` is how many they are. Empty: all on this host.
+  std::vector<HostRanks> hosts;
 };
 
 // Runs the job and returns the exit code for the caller's process: 0 when every rank exited 0, 1
@@ -36,6 +41,10 @@ struct LaunchOptions {
 // 1.5 s to report, then SIGTERM, 1 s later SIGKILL, and standard error ends with one line per
 // failure, first cause first, those of groups followed by a line per rank. Whatever the ranks
 // started ends with the job, also when this process or its supervisor is killed.
+//
+// Where mpirun starts the ranks it is the one process of the job for all of this: it is told who
+// the ranks are, gets the signals, passes on what ranks print, and its exit status counts. Ranks on
+// other hosts find this process's variables but for those of the host and login (passed_on()).
 //
 // Call it from a process with one thread, once at a time: it forks and changes the signal mask
 // (restored at the end). Throws UsageError when the program can't be run, SystemError when the

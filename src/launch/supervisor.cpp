@@ -36,6 +36,14 @@ bool same_file(int a, int b) {
          first.st_ino == second.st_ino;
 }
 
+// Where mpirun is the one process, what is said of it is not said of a rank.
+void call_mpirun_by_name(std::string& line) {
+  const std::string rank = name_ranks({0}) + ":";
+  if (line.starts_with(rank)) {
+    line.replace(0, rank.size(), "mpirun:");
+  }
+}
+
 }  // namespace
 
 Supervisor::Supervisor(const Job& job, const SignalSet& signals, FileDescriptor launcher)
@@ -338,7 +346,13 @@ Verdict Supervisor::verdict() const {
     ends.push_back(rank.end);
     ends.back().last_error_line = rank.error.last_line();
   }
-  return judge(ends, user_signal_);
+  Verdict verdict = judge(ends, user_signal_);
+  if (!job_.by_mpirun.empty()) {
+    for (std::string& line : verdict.lines) {
+      call_mpirun_by_name(line);
+    }
+  }
+  return verdict;
 }
 
 void Supervisor::say(std::string_view line) {

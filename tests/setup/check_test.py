@@ -5,8 +5,9 @@ import unittest
 
 from fake_machine import SOURCE, FakeMachine
 
-CTEST = """#!/bin/bash
+CTEST = r"""#!/bin/bash
 echo "ctest $*" >>"$CALLS"
+case "$*" in *" --show-only --label-regex ^hosts\$") echo "Total Tests: 3"; exit ;; esac
 case "$2" in
   */build) echo "$FAKE_RELEASE" ;;
   *) echo "100% tests passed, 0 tests failed out of 4" ;;
@@ -28,6 +29,10 @@ class CheckTest(unittest.TestCase):
             shutil.copy(SOURCE / script, machine.clone / script)
         # Set-up has tests of its own.
         setup = machine.clone / "scripts/setup"
+        hosts = machine.clone / "tests/hosts/with"
+        hosts.parent.mkdir(parents=True)
+        hosts.write_text('#!/bin/bash\n[ -z "${FAKE_REFUSAL:-}" ] || { echo "$FAKE_REFUSAL"; exit 1; }\n')
+        hosts.chmod(0o755)
         setup.write_text('#!/bin/bash\necho "setup $*" >>"$CALLS"\nexit "${FAKE_SETUP:-0}"\n')
 
     def closing_line(self, result):
@@ -60,6 +65,13 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(len(self.machine.calls("ctest")), 3)
         self.assertEqual(self.machine.calls("--label-exclude"), [])
         self.assertEqual(len(self.machine.calls("build-asan-ubsan-engine ")), 1)
+
+    def test_hosts_that_cannot_be_made_are_left_out_and_counted(self):
+        result = self.machine.run("check", "--full", FAKE_REFUSAL="needs root")
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-2:]),
+                         (0, ["18 passed, 0 failed",
+                              "left out: 9 tests of ranks on several hosts: needs root"]))
+        self.assertEqual(len(self.machine.calls("--label-exclude ^hosts$")), 3)
 
     def test_continuous_integration_runs_check_with_its_arguments(self):
         self.assertEqual(self.closing_line(self.machine.run(".ci/run")), "18 passed, 0 failed")
