@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep::comm {
@@ -92,7 +93,7 @@ class Mpi {
     try {
       take_leave();
     } catch (const Error&) {
-      return;  // a peer is gone: mpirun ends the job
+      return;  // a peer is gone or has given up: mpirun ends the job
     }
     call<int(Communicator*)>("MPI_Comm_free")(&communicator_);
     if (ours_) {
@@ -105,7 +106,22 @@ class Mpi {
   int rank() const { return rank_; }
   int size() const { return size_; }
   const std::string& version() const { return library_.version(); }
-  void abandon() noexcept { abandoned_ = true; }
+  // Peers that take leave meanwhile must not wait for this rank.
+  void abandon() noexcept {
+    if (std::exchange(abandoned_, true)) {
+      return;
+    }
+    static constexpr std::byte kFailed{1};
+    for (int peer = 0; peer < size_; ++peer) {
+      try {
+        if (peer != rank_) {
+          send(peer, kFarewell, std::span(&kFailed, 1));
+        }
+      } catch (const Error&) {
+        continue;  // it is gone, and waits for nobody
+      }
+    }
+  }
 
   Request send(int peer, int channel, std::span<const std::byte> bytes) {
     Request request{};
@@ -127,10 +143,8 @@ class Mpi {
     return flag != 0;
   }
   void cancel(Request& request) noexcept {
-    if (!abandoned_) {
-      cancel_(&request);
-      free_(&request);
-    }
+    cancel_(&request);
+    free_(&request);
   }
 
  private:
@@ -145,7 +159,8 @@ class Mpi {
   // What peers have said that nobody listens to any more (their last words, of groups that this
   // rank has closed) must be received all the same: MPICH ends a job that frees a communicator with
   // an unmatched message. One sender's messages are matched in their order, so its farewell is its
-  // last. Waits for every rank to come here, as MPI_Finalize would: mpirun sees to those that die.
+  // last. Waits for every rank to come here, as MPI_Finalize would: mpirun sees to those that die,
+  // and one that abandoned the job says so, which ends the wait with an error.
   void take_leave() {
     std::vector<Request> farewells;
     std::vector<int> present;
@@ -186,6 +201,9 @@ class Mpi {
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
       if (Abi::tag(status) == kFarewell) {
+        if (bytes > 0) {
+          throw SystemError("rank " + std::to_string(peer) + " gave the job up");
+        }
         return true;
       }
     }

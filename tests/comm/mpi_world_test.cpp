@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <signal.h>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <unistd.h>
@@ -140,6 +141,24 @@ TEST_P(MpiWorld, C35_when_a_rank_is_killed_the_job_ends_and_says_so) {
   const auto ended = mpi.run();
   EXPECT_NE(ended.status, 0) << ended.output;
   EXPECT_EQ(ended.output.find("a barrier without rank 1"), std::string::npos) << ended.output;
+}
+
+// The rank that throws takes its leave while the others wait for it.
+TEST_P(MpiWorld, a_rank_that_throws_ends_the_job) {
+  const MpiJob mpi = job(3);
+  if (mpi.is_rank()) {
+    Group world = Group::from_environment({.deadline = std::chrono::seconds(60)});
+    world.barrier();
+    if (world.rank() == 1) {
+      throw std::runtime_error("rank 1 has had enough");
+    }
+    EXPECT_THROW(world.barrier(), GroupError);
+    return;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto ended = mpi.run();
+  EXPECT_NE(ended.status, 0) << ended.output;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50)) << ended.output;
 }
 
 }  // namespace
