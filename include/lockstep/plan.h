@@ -48,7 +48,7 @@ struct Training {
 // Bytes that one rank holds, by category; every rank holds the same.
 struct Ledger {
   std::int64_t parameters = 0;
-  std::int64_t gradients = 0;
+  std::int64_t gradients = 0;  // at their most: before the exchange, where they accumulate in full
   std::int64_t optimizer = 0;
   std::int64_t transient = 0;  // windows that gradients travel through: none in single and ddp
   std::int64_t total() const { return parameters + gradients + optimizer + transient; }

@@ -91,7 +91,7 @@ class MeanGradient {
   Exchange& exchange_;
   GradientPlace rests_in_;
   GradientPlace place_ = GradientPlace::full;  // of the gradients now
-  std::unique_ptr<GradientMemory> memory_;  // in full
+  std::unique_ptr<GradientMemory> memory_;     // in full
   std::unique_ptr<LeafSum> sum_;
   std::unique_ptr<GradientWindows> windows_;  // in shards
   std::unique_ptr<ShardSums> shards_;

@@ -239,7 +239,7 @@ class Run {
     if (shared_files_.empty()) {  // at the first look, at rest
       shared_files_ = shared_files();
     }
-    mine_.held = held();
+    note_held();
     mine_.baseline = memory_.baseline();
     mine_.phases = memory_.phases();
     mine_.shared_at_rest = memory_.shared_at_rest();
@@ -304,8 +304,15 @@ class Run {
     return {bytes.parameters, bytes.gradients, bytes.optimizer, bytes.transient};
   }
 
-  Report make_report(std::string hash) {
+  // Of gradients the most: what accumulates in full is freed with the exchange (zero2, zero3).
+  void note_held() {
+    const std::int64_t gradients = mine_.held.gradients;
     mine_.held = held();
+    mine_.held.gradients = std::max(mine_.held.gradients, gradients);
+  }
+
+  Report make_report(std::string hash) {
+    note_held();
     mine_.exposed_us = std::llround(median(history_.exposed_ms) * 1e3);
     const bool bf16 = options_.precision == PrecisionName::bf16;
     // A machine that was busy before the first step may be quieter now.

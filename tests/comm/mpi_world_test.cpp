@@ -152,7 +152,7 @@ TEST_P(MpiWorld, a_rank_that_throws_ends_the_job) {
     if (world.rank() == 1) {
       throw std::runtime_error("rank 1 has had enough");
     }
-    EXPECT_THROW(world.barrier(), GroupError);
+    world.barrier();  // throws too: a rank that ended with 0 may decide what hydra returns
     return;
   }
   const auto start = std::chrono::steady_clock::now();

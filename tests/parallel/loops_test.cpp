@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace lockstep {
 namespace {
 
@@ -100,6 +102,46 @@ TEST(Loops, NoSyncWithThreeBackwardsOfAReproducibleParallelLosesNothing) {
          return values_of(model["w"].grad());
        })) {
     EXPECT_EQ(values, Values{10.5});
+  }
+}
+
+class LoopsOfEveryStage : public testing::TestWithParam<Stage> {};
+INSTANTIATE_TEST_SUITE_P(Loops, LoopsOfEveryStage,
+                         testing::Values(Stage::ddp, Stage::zero1, Stage::zero2, Stage::zero3),
+                         [](const auto& stage) { return std::string(name_of(stage.param)); });
+
+TEST_P(LoopsOfEveryStage, A14_sum_under_no_sync_and_mean_over_micro_batches_in_every_step) {
+  const ParallelOptions options{.stage = GetParam()};
+  for (const Values& values : run(2, [options](Group& group) {
+         Parameters model(Shapes{{"w", {300}}});
+         Parallel parallel(model, group, options);
+         SGD optimizer = parallel.sgd({.lr = 0.5});
+         const double factor = rank_factor(group);
+         Values result;
+         const auto note = [&] {
+           const Values kept = values_of(parallel.local_grad("w").values);
+           result.push_back(kept == Values(kept.size(), kept.at(0)) ? kept.at(0) : -1);
+           result.push_back(parallel.grad_norm() / std::sqrt(300.0));
+           optimizer.zero_grad();
+         };
+         for (int step = 0; step < 2; ++step) {
+           for (int micro = 1; micro <= 3; ++micro) {
+             const auto accumulating = parallel.no_sync();
+             (model["w"].sum() * micro * factor).backward();
+           }
+           (model["w"].sum() * 4 * factor).backward();
+           note();
+           for (const MicroStep& micro : parallel.micro_steps(4)) {
+             (model["w"].sum() * static_cast<double>(micro.index + 1) * factor).backward();
+           }
+           note();
+         }
+         return result;
+       })) {
+    ASSERT_EQ(values.size(), 8u);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_NEAR(values[i], i % 4 < 2 ? 15 : 3.75, 1e-5) << i;
+    }
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 
 namespace lockstep {
 namespace {
@@ -90,40 +89,6 @@ TEST(Zero2, AccumulatesInShardsWithTheSameBitsForAllBuckets) {
 }
 
 // A26: one rank's gradient is not finite.
-TEST_P(Stages, A14_sum_under_no_sync_and_mean_over_micro_batches_in_every_step) {
-  const ParallelOptions options{.stage = GetParam()};
-  for (const Values& values : run(2, [options](Group& group) {
-         Parameters model(Shapes{{"w", {300}}});
-         Parallel parallel(model, group, options);
-         const double factor = rank_factor(group);
-         Values result;
-         const auto note = [&] {
-           const Values kept = values_of(parallel.local_grad("w").values);
-           result.push_back(kept == Values(kept.size(), kept.at(0)) ? kept.at(0) : -1);
-           result.push_back(parallel.grad_norm() / std::sqrt(300.0));
-           model->zero_grad();
-         };
-         for (int step = 0; step < 2; ++step) {
-           for (int micro = 1; micro <= 3; ++micro) {
-             const auto accumulating = parallel.no_sync();
-             (model["w"].sum() * micro * factor).backward();
-           }
-           (model["w"].sum() * 4 * factor).backward();
-           note();
-           for (const MicroStep& micro : parallel.micro_steps(4)) {
-             (model["w"].sum() * static_cast<double>(micro.index + 1) * factor).backward();
-           }
-           note();
-         }
-         return result;
-       })) {
-    ASSERT_EQ(values.size(), 8u);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      EXPECT_NEAR(values[i], i % 4 < 2 ? 15 : 3.75, 1e-5) << i;
-    }
-  }
-}
-
 TEST_P(Stages, A26_skip_a_step_together) {
   for (const Values& values : run(2, [](Group& group) {
          Parameters model(Shapes{{"w", {200}}}, 1.0);

@@ -63,14 +63,10 @@ std::map<std::uint64_t, std::vector<Mapping>> shared_mappings() {
   return result;
 }
 
-struct Place {
-  std::int64_t offset;
-  std::int64_t bytes;
-  int owner;
-};
+}  // namespace
 
-// Where the slots and stages of ranks lie in a control segment.
-std::vector<Place> places_in_control(int ranks) {
+// Where the slots and stages of ranks lie.
+std::vector<CountedBytes::Place> CountedBytes::places_in_control(int ranks) {
   const auto segment = comm::Segment::create(comm::Control::bytes(ranks));
   comm::Control::initialise(*segment, ranks);
   const comm::Control control(segment, 0, ranks);
@@ -87,11 +83,15 @@ std::vector<Place> places_in_control(int ranks) {
   return places;
 }
 
-}  // namespace
+CountedBytes::CountedBytes(int rank, int ranks)
+    : rank_(rank), ranks_(ranks), control_(places_in_control(ranks)) {
+  EXPECT_EQ(g_counting, nullptr);
+  g_counting = this;
+}
 
-CountedBytes::CountedBytes(int rank, int ranks) : rank_(rank) {
-  const std::vector<Place> control = places_in_control(ranks);
-  const std::int64_t control_bytes = round_up(comm::Control::bytes(ranks), comm::page_bytes());
+std::vector<CountedBytes::Part> CountedBytes::parts() const {
+  std::vector<Part> parts;
+  const std::int64_t control_bytes = round_up(comm::Control::bytes(ranks_), comm::page_bytes());
   for (const auto& [inode, mappings] : shared_mappings()) {
     const bool host_copy =
         std::ranges::any_of(mappings, [](const Mapping& one) { return !one.writable; });
@@ -101,29 +101,29 @@ CountedBytes::CountedBytes(int rank, int ranks) : rank_(rank) {
         continue;
       }
       if (bytes == control_bytes) {
-        for (const Place& place : control) {
-          parts_.push_back({mapping.begin + place.offset,
-                            mapping.begin + place.offset + place.bytes, place.owner});
+        for (const Place& place : control_) {
+          parts.push_back({mapping.begin + place.offset, mapping.begin + place.offset + place.bytes,
+                           place.owner});
         }
         continue;
       }
-      for (int owner = 0; owner < ranks; ++owner) {  // equal parts, each of whole pages
-        parts_.push_back({mapping.begin + owner * (bytes / ranks),
-                          mapping.begin + (owner + 1) * (bytes / ranks), owner});
+      for (int owner = 0; owner < ranks_; ++owner) {  // equal parts, each of whole pages
+        parts.push_back({mapping.begin + owner * (bytes / ranks_),
+                         mapping.begin + (owner + 1) * (bytes / ranks_), owner});
       }
     }
   }
-  std::ranges::sort(parts_, {}, &Part::begin);
-  EXPECT_EQ(g_counting, nullptr);
-  g_counting = this;
+  std::ranges::sort(parts, {}, &Part::begin);
+  return parts;
 }
 
 CountedBytes::~CountedBytes() { g_counting = nullptr; }
 
 bool CountedBytes::of_another(const void* address) const {
   const auto* const byte = static_cast<const std::byte*>(address);
-  const auto behind = std::ranges::upper_bound(parts_, byte, {}, &Part::begin);
-  return behind != parts_.begin() && byte < std::prev(behind)->end &&
+  const std::vector<Part> all = parts();
+  const auto behind = std::ranges::upper_bound(all, byte, {}, &Part::begin);
+  return behind != all.begin() && byte < std::prev(behind)->end &&
          std::prev(behind)->owner != rank_;
 }
 

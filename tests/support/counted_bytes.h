@@ -10,8 +10,8 @@
 namespace lockstep::test {
 
 // While it lives, bytes that kernels on this thread read from other ranks' shared memory, and write
-// into it. Which memory is whose is looked up at the beginning: allocate before. The host's one
-// copy of the parameters is nobody's.
+// into it. Which memory is whose is looked up at each kernel. The host's one copy of the parameters
+// is nobody's.
 class CountedBytes {
  public:
   CountedBytes(int rank, int ranks);
@@ -33,10 +33,20 @@ class CountedBytes {
     int owner;
   };
 
+  // Of a control segment: what a rank owns there.
+  struct Place {
+    std::int64_t offset;
+    std::int64_t bytes;
+    int owner;
+  };
+
+  static std::vector<Place> places_in_control(int ranks);
+  std::vector<Part> parts() const;  // by address
   bool of_another(const void* address) const;
 
   int rank_;
-  std::vector<Part> parts_;  // by address
+  int ranks_;
+  std::vector<Place> control_;
   std::int64_t read_ = 0;
   std::int64_t written_ = 0;
 };
