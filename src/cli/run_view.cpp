@@ -16,22 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 using Activity = comm::ProcessState::Activity;
 
-bool may_live(const Flights& flights) {
-  return std::ranges::any_of(flights.files, [&](const comm::FlightFile& file) {
-    return file.log && flights.activity(file.log->header) != Activity::gone;
-  });
-}
-
-bool is_here(const Flights& flights) {
-  return std::ranges::any_of(flights.files, [&](const comm::FlightFile& file) {
-    return file.log && flights.activity(file.log->header).has_value();
-  });
-}
-
 RunState state_of_run(const std::string& folder, const Flights& flights) {
   std::error_code unreadable;
   const bool has_report = fs::exists(folder + "/report.json", unreadable);
-  const bool lives = may_live(flights) && (is_here(flights) || !has_report);
+  bool may_live = false;
+  bool is_here = false;
+  for (const comm::FlightFile& file : flights.files) {
+    if (file.log) {
+      const auto activity = flights.activity(file.log->header);
+      may_live = may_live || activity != Activity::gone;
+      is_here = is_here || activity.has_value();
+    }
+  }
+  const bool lives = may_live && (is_here || !has_report);
   return lives ? RunState::running : has_report ? RunState::ended : RunState::stopped;
 }
 

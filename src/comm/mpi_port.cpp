@@ -4,6 +4,7 @@
 #include "comm/mpi_library.h"
 #include "lockstep/error.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string>
@@ -148,6 +149,8 @@ class Mpi {
   }
 
  private:
+  static constexpr std::chrono::microseconds kPause{50};
+
   using Isend = int(const void*, int, typename Abi::Datatype, int, int, Communicator, Request*);
   using Irecv = int(void*, int, typename Abi::Datatype, int, int, Communicator, Request*);
   using Test = int(Request*, int*, void*);
@@ -155,6 +158,11 @@ class Mpi {
   template <class Function>
   Function* call(const char* name) const {
     return library_.function<Function>(name);
+  }
+  void finish(Request& request) {
+    while (!done(request)) {
+      std::this_thread::sleep_for(kPause);
+    }
   }
   // What peers have said that nobody listens to any more (their last words, of groups that this
   // rank has closed) must be received all the same: MPICH ends a job that frees a communicator with
@@ -172,13 +180,9 @@ class Mpi {
     }
     while (!present.empty()) {
       std::erase_if(present, [this](int peer) { return has_left(peer); });
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::sleep_for(kPause);
     }
-    for (Request& farewell : farewells) {
-      while (!done(farewell)) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
-    }
+    std::ranges::for_each(farewells, [this](Request& farewell) { finish(farewell); });
   }
   // Receives what has come from `peer`, up to its farewell.
   bool has_left(int peer) {
@@ -197,9 +201,7 @@ class Mpi {
             "MPI_Get_count");
       std::vector<std::byte> unheard(static_cast<std::size_t>(bytes));
       Request request = receive(peer, Abi::tag(status), unheard);
-      while (!done(request)) {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+      finish(request);
       if (Abi::tag(status) == kFarewell) {
         if (bytes > 0) {
           throw SystemError("rank " + std::to_string(peer) + " gave the job up");

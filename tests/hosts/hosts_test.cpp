@@ -46,9 +46,7 @@ class Hosts : public ::testing::TestWithParam<const char*> {
          "PRTE_MCA_plm_ssh_agent=" + kTools + "enter", "HYDRA_LAUNCHER=ssh",
          "HYDRA_LAUNCHER_EXEC=" + kTools + "enter", "HYDRA_IFACE=eth0", "UCX_TLS=tcp,self",
          "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_pml=ob1",
-         "OMPI_MCA_btl=self,sm,tcp",
-         // Under sanitizers: MPI's libraries are not instrumented, and keep memory.
-         "ASAN_OPTIONS=detect_leaks=0"});
+         "OMPI_MCA_btl=self,sm,tcp"});
     return launch::run_captured(
         {.command = {kTools + "with", std::to_string(hosts), "1gbit", "bash", "-c", line},
          .environment = variables,
