@@ -1,6 +1,5 @@
 #include "cli/dash_page.h"
 
-#include "cli/page_files.h"
 #include "cli/run_view.h"
 #include "lockstep/error.h"
 
@@ -89,8 +88,8 @@ std::vector<std::string> runs_in(const std::vector<std::string>& folders) {
 
 PageReply dash_page(const std::vector<std::string>& folders, const std::string& path,
                     const PageParameters& parameters) {
-  if (const PageFile* const file = find_file(dash_page_files(), path)) {
-    return {200, std::string(file->type), std::string(file->content)};
+  if (auto file = page_file("dash.html", path)) {
+    return *std::move(file);
   }
   try {
     if (path == "/api/runs") {

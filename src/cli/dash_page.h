@@ -13,7 +13,7 @@ namespace lockstep::cli {
 std::vector<std::string> runs_in(const std::vector<std::string>& folders);
 
 // GET of a path:
-//   /, /dash.js, /page.css              the page, compiled in
+//   /, /page.js, /page.css              the page, compiled in
 //   /api/runs                           {runs[{run, state, options{}, ranks[{name, verdict, found,
 //                                       fix}]}]}, as RunView
 //   /api/metrics?run=RUN[&from=BYTES]   {from, next, more, lines[]}, as MetricsPiece

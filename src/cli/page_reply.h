@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,10 @@ using PageParameters = std::vector<std::pair<std::string, std::string>>;
 using PageAnswers = std::function<PageReply(const std::string& path, const PageParameters&)>;
 
 inline constexpr const char* kJsonType = "application/json";
+
+// Of the page whose document is `document` ("dash.html"): that at "/", what both load at its name;
+// nothing at other paths.
+std::optional<PageReply> page_file(std::string_view document, std::string_view path);
 
 // {"error": text}.
 PageReply page_error(int status, const std::string& text);

@@ -1,7 +1,6 @@
 #include "cli/plan_page.h"
 
 #include "cli/hardware.h"
-#include "cli/page_files.h"
 #include "cli/plan_json.h"
 #include "cli/plan_options.h"
 #include "lockstep/error.h"
@@ -102,8 +101,8 @@ PageReply choices_reply() {
 }  // namespace
 
 PageReply plan_page(const std::string& path, const PageParameters& parameters) {
-  if (const PageFile* const file = find_file(plan_page_files(), path)) {
-    return {200, std::string(file->type), std::string(file->content)};
+  if (auto file = page_file("index.html", path)) {
+    return *std::move(file);
   }
   if (path == "/api/choices") {
     return choices_reply();

@@ -32,7 +32,7 @@ class DashPage : public ::testing::Test {
 };
 
 TEST_F(DashPage, the_page_and_its_files_are_served) {
-  for (const char* path : {"/", "/dash.js", "/page.css"}) {
+  for (const char* path : {"/", "/page.js", "/page.css"}) {
     const PageReply reply = get(path);
     EXPECT_EQ(reply.status, 200) << path;
     EXPECT_GT(reply.body.size(), 500u) << path;

@@ -5,23 +5,15 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 
-const require = createRequire(process.env.LOCKSTEP_NODE_MODULES + "/");
-const { chromium } = require("playwright-core");
-const shots = process.env.LOCKSTEP_SHOTS;
-mkdirSync(shots, { recursive: true });
+import { kPatience, ServedPage } from "./served_page.mjs";
 
-const kPatience = { timeout: 60_000 };
+const served = new ServedPage();
 let folder;
-let server;
-let origin;
-let browser;
 let page;
-let strangers;
 
 function line(step, loss) {
   return JSON.stringify({ step, "train/loss": loss, "train/grad_norm": 1 + 1 / (step + 1), "perf/step_ms": 10,
@@ -43,44 +35,21 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "lockstep-test-"));
   makeRun("first", { model: "gpt2-tiny", losses: [5, 4, 3, 2.5], validation: 2.75 });
   makeRun("second", { model: "llama-tiny", losses: [6, 5.5], validation: null });
-  server = spawn(process.env.LOCKSTEP_PROGRAM, ["dash", folder], { stdio: ["ignore", "pipe", "inherit"] });
-  const text = await new Promise((resolve, reject) => {
-    let heard = "";
-    server.stdout.on("data", (data) => {
-      heard += data;
-      if (heard.includes("\n")) resolve(heard.split("\n")[0]);
-    });
-    server.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
-  });
-  origin = new URL(text).origin;
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  await served.start(["dash", folder]);
 });
 
 after(async () => {
-  await browser?.close();
-  server?.kill();
+  await served.stop();
   rmSync(folder, { recursive: true });
 });
 
 beforeEach(async () => {
-  page = await browser.newPage({ viewport: { width: 1200, height: 900 }, reducedMotion: "reduce" });
-  page.setDefaultTimeout(kPatience.timeout);
-  strangers = [];
-  page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(origin + "/") && !url.startsWith("data:")) strangers.push(url);
-  });
-  page.on("pageerror", (error) => strangers.push(String(error)));
-  await page.goto(origin + "/");
+  page = await served.open();
+  await page.goto(served.origin + "/");
   await page.waitForFunction(() => document.body.dataset.turns !== undefined, null, kPatience);
 });
 
-afterEach(async (context) => {
-  const name = context.name.replaceAll(/[^a-z0-9]+/gi, "-");
-  await page.screenshot({ path: `${shots}/dash-${name}.png`, fullPage: true });
-  await page.close();
-  assert.deepEqual(strangers, [], "requests that left the machine, or errors of the page");
-});
+afterEach((context) => served.close(page, context, "dash-"));
 
 const cellOf = (run, of) => page.textContent(`tr[data-run="${run}"] [data-of="${of}"]`);
 const linesIn = (chart) => page.$$eval(`#${chart} [aria-label="line"] path`, (all) => all.length);
@@ -149,7 +118,7 @@ test("a run that trains is seen running, with its ranks, and then ended",
   });
 
 test("when the program ends the page says so and keeps what it has", async () => {
-  server.kill();
+  served.server.kill();
   await page.waitForFunction(() => document.getElementById("answer").textContent.startsWith("No answer"), null, kPatience);
   assert.equal(await cellOf("first", "loss"), "2.5");
 });

@@ -1,59 +1,26 @@
 // The planner's page in a browser: Debian's chromium, driven by playwright-core, against the program.
 //   node --test page_test.mjs      with LOCKSTEP_PROGRAM, LOCKSTEP_NODE_MODULES and LOCKSTEP_SHOTS
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
-import { after, before, beforeEach, afterEach, test } from "node:test";
+import { after, afterEach, before, beforeEach, test } from "node:test";
 
-const require = createRequire(process.env.LOCKSTEP_NODE_MODULES + "/");
-const { chromium } = require("playwright-core");
-const shots = process.env.LOCKSTEP_SHOTS;
-mkdirSync(shots, { recursive: true });
+import { kPatience, ServedPage } from "./served_page.mjs";
 
-const kPatience = { timeout: 60_000 };
-let server;
+const served = new ServedPage();
 let origin;
-let browser;
 let page;
-let strangers;
 
 before(async () => {
-  server = spawn(process.env.LOCKSTEP_PROGRAM, ["plan", "--web"], { stdio: ["ignore", "pipe", "inherit"] });
-  const line = await new Promise((resolve, reject) => {
-    let text = "";
-    server.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) resolve(text.split("\n")[0]);
-    });
-    server.on("exit", (code) => reject(new Error(`the server ended with ${code}`)));
-  });
-  origin = new URL(line).origin;
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+  await served.start(["plan", "--web"]);
+  origin = served.origin;
 });
 
-after(async () => {
-  await browser?.close();
-  server?.kill();
-});
+after(() => served.stop());
 
 beforeEach(async () => {
-  page = await browser.newPage({ viewport: { width: 1200, height: 900 }, reducedMotion: "reduce" });
-  page.setDefaultTimeout(kPatience.timeout);
-  strangers = [];
-  page.on("request", (request) => {
-    const url = request.url();
-    if (!url.startsWith(origin + "/") && !url.startsWith("data:")) strangers.push(url);
-  });
-  page.on("pageerror", (error) => strangers.push(String(error)));
+  page = await served.open();
 });
 
-afterEach(async (context) => {
-  const name = context.name.replaceAll(/[^a-z0-9]+/gi, "-");
-  await page.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
-  await page.close();
-  assert.deepEqual(strangers, [], "requests that left the machine, or errors of the page");
-});
+afterEach((context) => served.close(page, context));
 
 // Until the page shows the answer to what its address says, details and all.
 async function settled() {

@@ -153,13 +153,15 @@ function draw() {
   element("ranks").replaceChildren(...unfinished.map(rankLines));
 }
 
-let resized = 0;
-addEventListener("resize", () => {
-  clearTimeout(resized);
-  resized = setTimeout(draw, 150);
-});
+function drawAnewWhenResized() {
+  let resized = 0;
+  addEventListener("resize", () => {
+    clearTimeout(resized);
+    resized = setTimeout(draw, 150);
+  });
+}
 
-async function follow() {
+async function next() {
   try {
     if (await ask() || document.body.dataset.turns === undefined) draw();
     document.body.dataset.turns = String(Number(document.body.dataset.turns ?? 0) + 1);
@@ -167,7 +169,10 @@ async function follow() {
     element("answer").textContent = `No answer from lockstep dash (${error.message}); what is shown is what it last said.`;
     element("answer").classList.add("refused");
   }
-  setTimeout(follow, kPause);
+  setTimeout(next, kPause);
 }
 
-follow();
+export function follow() {
+  drawAnewWhenResized();
+  next();
+}
