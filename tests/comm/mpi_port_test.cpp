@@ -103,11 +103,18 @@ TEST_P(MpiPort, messages_that_nobody_receives_let_the_job_end) {
   if (job.is_rank()) {
     const auto port = port_of_mpi();
     const std::vector<std::byte> unheard = pattern(port->rank(), 1000);
-    const int peer = (port->rank() + 1) % port->size();
+    const int next = (port->rank() + 1) % port->size();
+    const int previous = (port->rank() + 2) % port->size();
     for (int channel = 0; channel < port->rank() * 10; ++channel) {
-      finish(*port->send(peer, channel, unheard));
-      finish(*port->send(peer, channel, {}));
+      finish(*port->send(next, channel, unheard));
+      finish(*port->send(next, channel, {}));
     }
+    // Behind those, so that they are here when this one is.
+    std::byte last{};
+    std::byte heard{};
+    const auto sent = port->send(next, 100, std::span(&last, 1));
+    finish(*port->receive(previous, 100, std::span(&heard, 1)));
+    finish(*sent);
     return;
   }
   const auto ended = job.run();
