@@ -60,18 +60,28 @@ class CheckTest(unittest.TestCase):
 
     def test_full_drops_the_filter_and_has_the_engine_under_asan(self):
         self.machine.run("check")
-        self.assertEqual(len(self.machine.calls("--label-exclude")), 3)
+        self.assertEqual(len(self.machine.calls("--label-exclude ^(full)$")), 3)
         self.machine.run("check", "--full")
         self.assertEqual(len(self.machine.calls("ctest")), 3)
         self.assertEqual(self.machine.calls("--label-exclude"), [])
         self.assertEqual(len(self.machine.calls("build-asan-ubsan-engine ")), 1)
 
     def test_hosts_that_cannot_be_made_are_left_out_and_counted(self):
-        result = self.machine.run("check", "--full", FAKE_REFUSAL="needs root")
-        self.assertEqual((result.returncode, result.stdout.splitlines()[-2:]),
-                         (0, ["18 passed, 0 failed",
-                              "left out: 9 tests of ranks on several hosts: needs root"]))
-        self.assertEqual(len(self.machine.calls("--label-exclude ^hosts$")), 3)
+        for arguments, excluded in (((), "^(full|hosts)$"), (("--full",), "^(hosts)$")):
+            with self.subTest(arguments=arguments):
+                result = self.machine.run("check", *arguments, FAKE_REFUSAL="needs root")
+                self.assertEqual((result.returncode, result.stdout.splitlines()[-2:]),
+                                 (0, ["18 passed, 0 failed",
+                                      "left out: 9 tests of ranks on several hosts: needs root"]))
+                self.assertEqual(len(self.machine.calls("--label-exclude " + excluded)), 3)
+
+    def test_hosts_that_are_required_and_cannot_be_made_fail_at_once(self):
+        for script, *arguments in (("check", "--hosts"), ("check", "--hosts", "--full"), (".ci/run",)):
+            with self.subTest(script=script, arguments=arguments):
+                result = self.machine.run(script, *arguments, FAKE_REFUSAL="needs root")
+                self.assertEqual((result.returncode, result.stderr.splitlines()),
+                                 (1, ["check --hosts: hosts can't be made on this machine: needs root"]))
+                self.assertEqual(self.machine.calls("cmake"), [])
 
     def test_continuous_integration_runs_check_with_its_arguments(self):
         self.assertEqual(self.closing_line(self.machine.run(".ci/run")), "18 passed, 0 failed")

@@ -15,7 +15,7 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 REAL_TOOLS = ("bash env cat chmod cmp cp cut dirname basename grep gzip kill mkdir mktemp mv nproc rm sed "
               "sha256sum sort stat tail tar tee touch").split()
-PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format chromium node npm".split()
+PROGRAMS = "g++ cmake ninja ccache pkg-config clang-format chromium node npm ip".split()
 
 PYTHON = r"""#!/bin/bash
 echo "python $*" >>"$CALLS"

@@ -208,6 +208,16 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(machine.calls("apt-get install"),
                          ["apt-get install -y --no-install-recommends chromium"])
 
+    def test_what_makes_hosts_is_for_roots_tests_only(self):
+        machine = self.complete_machine()
+        (machine.tools / "ip").unlink()
+        for arguments, uid in (((), "0"), (("--tests",), "1000")):
+            result = machine.run("scripts/setup", *arguments, FAKE_UID=uid)
+            self.assertEqual((result.returncode, machine.calls("apt-get")), (0, []))
+        self.assertEqual(machine.run("scripts/setup", "--tests").returncode, 0)
+        self.assertEqual(machine.calls("apt-get install"),
+                         ["apt-get install -y --no-install-recommends iproute2"])
+
     def test_an_unknown_argument_is_a_usage_error(self):
         result = self.machine.run("scripts/setup", "--fast")
         self.assertEqual(result.returncode, 2)
