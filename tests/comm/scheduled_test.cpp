@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <type_traits>
+#include <vector>
 
 namespace lockstep::comm {
 namespace {
@@ -57,6 +59,24 @@ std::vector<World> worlds() {
   return all;
 }
 
+// Under ThreadSanitizer a message between threads costs a hundred times as much, and no type or
+// size makes other races than the one whose leaves, partial sums and results differ.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kLooksForRaces = true;
+#else
+constexpr bool kLooksForRaces = false;
+#endif
+
+std::vector<std::int64_t> counts_on(int ranks) {
+  if (kLooksForRaces) {
+    return {ranks - 1, 64 * ranks + 1};
+  }
+  std::vector<std::int64_t> counts{
+      0, 1, ranks - 1, ranks, ranks + 1, 64 * ranks - 1, 64 * ranks + 1};
+  std::erase_if(counts, [&](std::int64_t count) { return ranks >= 8 && count <= ranks; });
+  return counts;
+}
+
 class Scheduled : public ::testing::TestWithParam<World> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, Scheduled, ::testing::ValuesIn(worlds()), name_of_world);
 
@@ -65,11 +85,11 @@ TEST_P(Scheduled, every_collective_type_and_size_gives_the_oracles_bits) {
   auto groups = world.form();
   on_ranks(groups, [&](Group& group) {
     test::for_each_dtype([&]<class T>() {
-      for (const std::int64_t count : {0, 1, world.ranks - 1, world.ranks, world.ranks + 1,
-                                       64 * world.ranks - 1, 64 * world.ranks + 1}) {
-        if (world.ranks < 8 || count > world.ranks) {
-          test::check_all<T>(group, count, world.algorithm);
-        }
+      if (kLooksForRaces && !std::is_same_v<T, Bfloat16>) {
+        return;
+      }
+      for (const std::int64_t count : counts_on(world.ranks)) {
+        test::check_all<T>(group, count, world.algorithm);
       }
     });
   });
@@ -80,6 +100,9 @@ TEST_P(Scheduled, reduce_leaves_the_other_ranks_alone) {
   auto groups = world.form();
   on_ranks(groups, [&](Group& group) {
     test::for_each_dtype([&]<class T>() {
+      if (kLooksForRaces && !std::is_same_v<T, Bfloat16>) {
+        return;
+      }
       for (const std::int64_t count : {0, world.ranks - 1, 64 * world.ranks + 1}) {
         for (ReduceOptions options : test::reductions_of<T>()) {
           options.algorithm = world.algorithm;
