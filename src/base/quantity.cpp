@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 namespace lockstep::quantity {
 namespace {
@@ -77,6 +78,21 @@ std::optional<std::int64_t> count(std::string_view text) {
   constexpr std::array<Unit, 5> kUnits{{{"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}, {"", 1}}};
   const auto value = exact(with_unit(text, kUnits));
   return value && *value >= 0 ? value : std::nullopt;
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  std::array<char, 32> text;
+  if (bytes >= 1'000'000'000) {
+    std::snprintf(text.data(), text.size(), "%.2f GB", value / 1e9);
+  } else if (bytes >= 1'000'000) {
+    std::snprintf(text.data(), text.size(), "%.2f MB", value / 1e6);
+  } else if (bytes >= 1'000) {
+    std::snprintf(text.data(), text.size(), "%.1f KB", value / 1e3);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.0f B", value);
+  }
+  return text.data();
 }
 
 std::string text_of(double value) {

@@ -26,6 +26,9 @@ std::optional<std::int64_t> bytes(std::string_view text);
 // 0 and below 2^53.
 std::optional<std::int64_t> count(std::string_view text);
 
+// "5 B", "999.9 KB", "3.44 MB", "1.99 GB": 1 MB is 1e6 bytes.
+std::string bytes_text(std::int64_t bytes);
+
 // The shortest text that decimal() reads back to the same value.
 std::string text_of(double value);
 

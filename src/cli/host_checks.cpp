@@ -1,5 +1,6 @@
 #include "cli/host_checks.h"
 
+#include "base/quantity.h"
 #include "comm/memory_limits.h"
 #include "machine/cores.h"
 #include "machine/pages.h"
@@ -23,11 +24,7 @@
 namespace lockstep::cli {
 namespace {
 
-std::string gigabytes(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GB", static_cast<double>(bytes) / 1e9);
-  return text.data();
-}
+using quantity::bytes_text;
 
 std::string plural(std::int64_t count, const std::string& thing) {
   return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
@@ -128,7 +125,7 @@ Finding check_memory(const Host& host) {
   }
   const bool tight = room.bytes < kTight;
   return {"memory", tight ? Verdict::warn : Verdict::ok,
-          gigabytes(room.bytes) + " free, limited by " + room.limited_by,
+          bytes_text(room.bytes) + " free, limited by " + room.limited_by,
           tight ? "gpt2-124m takes 2 GB per rank: end other programs or raise the limit" : ""};
 }
 
@@ -140,7 +137,7 @@ Finding check_shared_memory(const Host& host) {
   }
   return {"shared memory", Verdict::ok,
           "memfds work; /dev/shm " +
-              (host.dev_shm_bytes ? gigabytes(*host.dev_shm_bytes) : std::string("not mounted")) +
+              (host.dev_shm_bytes ? bytes_text(*host.dev_shm_bytes) : std::string("not mounted")) +
               " (not needed)",
           ""};
 }

@@ -59,8 +59,6 @@ std::string live_line(const std::string& text, double done, std::int64_t columns
 
 // "1,234,567".
 std::string grouped(std::int64_t number);
-// "3.44 MB" (1 MB = 1e6 bytes).
-std::string bytes_text(std::int64_t bytes);
 // "1h02m", "3m05s", "12s".
 std::string duration_text(double seconds);
 

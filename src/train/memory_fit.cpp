@@ -1,5 +1,6 @@
 #include "train/memory_fit.h"
 
+#include "base/quantity.h"
 #include "comm/memory_limits.h"
 #include "data/byte_tokenizer.h"
 #include "lockstep/error.h"
@@ -8,7 +9,6 @@
 #include "train/prediction.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <vector>
@@ -16,11 +16,7 @@
 namespace lockstep::train {
 namespace {
 
-std::string gigabytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.2f GB", static_cast<double>(bytes) / 1e9);
-  return text;
-}
+using quantity::bytes_text;
 
 // A small model's vocabulary is its tokenizer's, whose file is not open yet: then the least it can
 // be is assumed.
@@ -73,7 +69,7 @@ class Fit {
       return;
     }
     throw UsageError("--stage " + std::string(name_of(options_.stage)) + ": " + options_.model +
-                     " needs " + gigabytes(needed(options_.stage, ledger)) +
+                     " needs " + bytes_text(needed(options_.stage, ledger)) +
                      " per rank without activations (" + parts(ledger) + "), but " + budget_.text +
                      "; " + way_out() + ", or --force to try");
   }
@@ -102,9 +98,9 @@ class Fit {
     if (while_made(options_.stage, ledger) > ledger.total()) {
       return "while the model is made";
     }
-    return gigabytes(ledger.parameters) + " parameters, " + gigabytes(ledger.gradients) +
-           " gradients, " + gigabytes(ledger.optimizer) + " optimizer, " +
-           gigabytes(ledger.transient) + " buckets in flight";
+    return bytes_text(ledger.parameters) + " parameters, " + bytes_text(ledger.gradients) +
+           " gradients, " + bytes_text(ledger.optimizer) + " optimizer, " +
+           bytes_text(ledger.transient) + " buckets in flight";
   }
 
   std::string way_out() const {
@@ -112,10 +108,12 @@ class Fit {
       const std::int64_t bytes = needed(stage, ledger_of(stage));
       if (bytes <= budget_.bytes) {
         return "the smallest stage that fits is " + std::string(name_of(stage)) + " (" +
-               gigabytes(bytes) + "): use --stage " + std::string(name_of(stage));
+               bytes_text(bytes) + "): use --stage " + std::string(name_of(stage));
       }
     }
-    return "no stage fits: use a smaller model or fewer --ranks";
+    // Fewer ranks on a host leave more for each; devices have a memory of their own.
+    return std::string("no stage fits: use a smaller model or ") +
+           (options_.device_memory ? "more" : "fewer") + " --ranks";
   }
 
   const Options& options_;
@@ -127,12 +125,12 @@ class Fit {
 
 MemoryBudget memory_budget(const Options& options) {
   if (options.device_memory) {
-    return {*options.device_memory, "--device-memory is " + gigabytes(*options.device_memory)};
+    return {*options.device_memory, "--device-memory is " + bytes_text(*options.device_memory)};
   }
   const comm::MemoryRoom room = comm::memory_room();
   return {room.bytes / options.ranks,
-          gigabytes(room.bytes / options.ranks) + " are left for each (" + room.limited_by + ": " +
-              gigabytes(room.bytes) + " for " + std::to_string(options.ranks) + ")"};
+          bytes_text(room.bytes / options.ranks) + " are left for each (" + room.limited_by + ": " +
+              bytes_text(room.bytes) + " for " + std::to_string(options.ranks) + ")"};
 }
 
 void check_fits(const Options& options, const MemoryBudget& budget) {

@@ -67,6 +67,14 @@ TEST(Quantity, bytes_are_whole_in_decimal_and_binary_units) {
   }
 }
 
+TEST(Quantity, bytes_are_shown_by_the_unit_that_they_fill) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(999), "999 B");
+  EXPECT_EQ(bytes_text(999'949), "999.9 KB");
+  EXPECT_EQ(bytes_text(3'435'520), "3.44 MB");
+  EXPECT_EQ(bytes_text(1'991'036'928), "1.99 GB");
+}
+
 TEST(Quantity, text_reads_back_to_the_same_value) {
   EXPECT_EQ(text_of(0.1), "0.1");
   EXPECT_EQ(text_of(300), "300");

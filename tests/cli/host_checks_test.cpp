@@ -104,7 +104,7 @@ TEST_F(HostChecks, AProcessorWithoutBf16IsWarnedOf) {
 TEST_F(HostChecks, LittleMemoryNamesWhatLimitsIt) {
   write("sys/fs/cgroup/job/memory.max", "600000000\n");
   write("sys/fs/cgroup/job/memory.current", "100000000\n");
-  expect("memory", Verdict::warn, "0.50 GB free, limited by control group '/job'",
+  expect("memory", Verdict::warn, "500.00 MB free, limited by control group '/job'",
          "raise the limit");
 }
 

@@ -28,8 +28,8 @@ std::string refusal(const Options& options, std::int64_t bytes) {
 TEST(MemoryFit, NamesTheNumbersAndTheSmallestStageThatFits) {
   EXPECT_NO_THROW(check_fits(gpt2_124m(Stage::ddp), {2'000'000'000, "enough"}));
   EXPECT_EQ(refusal(gpt2_124m(Stage::ddp), 1'980'000'000),
-            "--stage ddp: gpt2-124m needs 1.99 GB per rank without activations (0.50 GB "
-            "parameters, 0.50 GB gradients, 1.00 GB optimizer, 0.00 GB buckets in flight), but "
+            "--stage ddp: gpt2-124m needs 1.99 GB per rank without activations (497.76 "
+            "MB parameters, 497.76 MB gradients, 995.52 MB optimizer, 0 B buckets in flight), but "
             "there are few; the smallest stage that fits is zero1 (1.24 GB): use --stage zero1, or "
             "--force to try");
   EXPECT_NE(refusal(gpt2_124m(Stage::zero1), 1'200'000'000).find("use --stage zero2"),
@@ -46,7 +46,7 @@ TEST(MemoryFit, CountsTheModelWhileItIsMade) {
   options.ranks = 16;
   EXPECT_NO_THROW(check_fits(options, {368'000'000, "enough"}));
   const std::string said = refusal(options, 366'000'000);
-  EXPECT_NE(said.find("0.37 GB"), std::string::npos) << said;
+  EXPECT_NE(said.find("needs 367."), std::string::npos) << said;
   EXPECT_NE(said.find("while the model is made"), std::string::npos) << said;
   EXPECT_NE(said.find("no stage fits: use a smaller model or fewer --ranks"), std::string::npos)
       << said;
@@ -58,7 +58,7 @@ TEST(MemoryFit, CountsUnitsThatMoveTogether) {
   options.ranks = 16;
   options.unit_blocks = 12;
   EXPECT_NO_THROW(check_fits(options, {551'000'000, "enough"}));
-  EXPECT_NE(refusal(options, 549'000'000).find("0.55 GB"), std::string::npos);
+  EXPECT_NE(refusal(options, 549'000'000).find("needs 550."), std::string::npos);
 }
 
 // A folder's weights are read into the whole model.
@@ -70,7 +70,19 @@ TEST(MemoryFit, CountsAFoldersWeightsOnEveryRank) {
   folder.write("config.json",
                models::configuration_text("gpt2-124m", models::config_of("gpt2-124m", 50'257)));
   const std::string said = refusal(options, 500'000'000);
-  EXPECT_NE(said.find("0.53 GB"), std::string::npos) << said;
+  EXPECT_NE(said.find("needs 528.87 MB"), std::string::npos) << said;
+}
+
+// Beside a device of 1 MB nothing may read as 0.00 GB.
+TEST(MemoryFit, SmallNumbersKeepTheirDigits) {
+  Options options = gpt2_124m(Stage::zero3);
+  options.model = "gpt2-tiny";
+  options.device_memory = 1'000'000;
+  const std::string said =
+      test::error_of<UsageError>([&] { check_fits(options, memory_budget(options)); });
+  EXPECT_NE(said.find("but --device-memory is 1.00 MB"), std::string::npos) << said;
+  EXPECT_NE(said.find("use a smaller model or more --ranks"), std::string::npos) << said;
+  EXPECT_EQ(said.find("0.00"), std::string::npos) << said;
 }
 
 TEST(MemoryFit, ForceTriesAnyway) {
