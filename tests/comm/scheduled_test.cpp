@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 namespace lockstep::comm {
@@ -77,6 +76,15 @@ std::vector<std::int64_t> counts_on(int ranks) {
   return counts;
 }
 
+template <class Function>
+void for_each_type(Function function) {
+  if constexpr (kLooksForRaces) {
+    function.template operator()<Bfloat16>();
+  } else {
+    test::for_each_dtype(function);
+  }
+}
+
 class Scheduled : public ::testing::TestWithParam<World> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, Scheduled, ::testing::ValuesIn(worlds()), name_of_world);
 
@@ -84,10 +92,7 @@ TEST_P(Scheduled, every_collective_type_and_size_gives_the_oracles_bits) {
   const World& world = GetParam();
   auto groups = world.form();
   on_ranks(groups, [&](Group& group) {
-    test::for_each_dtype([&]<class T>() {
-      if (kLooksForRaces && !std::is_same_v<T, Bfloat16>) {
-        return;
-      }
+    for_each_type([&]<class T>() {
       for (const std::int64_t count : counts_on(world.ranks)) {
         test::check_all<T>(group, count, world.algorithm);
       }
@@ -99,10 +104,7 @@ TEST_P(Scheduled, reduce_leaves_the_other_ranks_alone) {
   const World& world = GetParam();
   auto groups = world.form();
   on_ranks(groups, [&](Group& group) {
-    test::for_each_dtype([&]<class T>() {
-      if (kLooksForRaces && !std::is_same_v<T, Bfloat16>) {
-        return;
-      }
+    for_each_type([&]<class T>() {
       for (const std::int64_t count : {0, world.ranks - 1, 64 * world.ranks + 1}) {
         for (ReduceOptions options : test::reductions_of<T>()) {
           options.algorithm = world.algorithm;
@@ -326,7 +328,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ScheduledTransfers, ::testing::Values(1, 2, 3, 4
 TEST_P(ScheduledTransfers, gather_scatter_and_all_to_all_move_every_type) {
   const int ranks = GetParam();
   on_ranks(ranks, [&](Group& group) {
-    test::for_each_dtype([&]<class T>() {
+    for_each_type([&]<class T>() {
       for (const std::int64_t count : {0, 1, ranks - 1, ranks, ranks + 1, 70 * ranks}) {
         for (const Algorithm algorithm :
              {Algorithm::automatic, Algorithm::tree, Algorithm::coordinator}) {
