@@ -200,7 +200,7 @@ std::vector<BadLine> bad_combinations(const Folder& folder) {
       {train_on(folder, {"--run", folder / "text.txt"}), "--run", "choose another folder"},
       {train_on(folder, {"--run", folder / "text.txt/below"}), "--run", "choose another folder"},
       {train_on(folder, {"--ranks", "2", "--device-memory", "1MB"}), "--stage ddp",
-       "no stage fits: use a smaller model or fewer --ranks, or --force"},
+       "no stage fits: use a smaller model or more --ranks, or --force"},
       {train_on(folder, {"--device-memory", "0"}), "--device-memory", "as in 80GB"},
       {train_on(folder, {"--resume"}), "--resume", "needs --checkpoint DIR"},
       {train_on(folder, {"--checkpoint-every", "5"}), "--checkpoint-every", "--checkpoint DIR"},
