@@ -15,6 +15,8 @@
 namespace lockstep::train {
 namespace {
 
+using quantity::bytes_text;
+
 constexpr std::chrono::milliseconds kLiveEvery{100};
 constexpr std::chrono::seconds kLineEvery{2};
 
@@ -42,22 +44,21 @@ std::string cells(const std::vector<std::string>& texts) {
 }
 
 std::vector<std::string> ledger_cells(const plan::Ledger& bytes) {
-  return {quantity::bytes_text(bytes.parameters), quantity::bytes_text(bytes.gradients),
-          quantity::bytes_text(bytes.optimizer), quantity::bytes_text(bytes.transient)};
+  return {bytes_text(bytes.parameters), bytes_text(bytes.gradients), bytes_text(bytes.optimizer),
+          bytes_text(bytes.transient)};
 }
 
 std::string ledger_table(const plan::Ledger& bytes) {
   return line_of("ledger", cells({"parameters", "gradients", "optimizer", "transient", "total"})) +
-         line_of("  per rank", cells(ledger_cells(bytes)) +
-                                   cells({quantity::bytes_text(bytes.total())}) +
+         line_of("  per rank", cells(ledger_cells(bytes)) + cells({bytes_text(bytes.total())}) +
                                    "  + activations");
 }
 
 std::string phase_line(const char* name, const MemorySample& sample) {
-  return line_of(
-      name, cells(ledger_cells(sample.held)) + cells({quantity::bytes_text(sample.activations),
-                                                      quantity::bytes_text(sample.activations_peak),
-                                                      quantity::bytes_text(*sample.resident)}));
+  return line_of(name,
+                 cells(ledger_cells(sample.held)) +
+                     cells({bytes_text(sample.activations), bytes_text(sample.activations_peak),
+                            bytes_text(*sample.resident)}));
 }
 
 // Of the rank that has most resident, at the moments that were looked at.
@@ -76,10 +77,9 @@ std::string memory_table(const Report& report) {
   for (const auto& [name, moment] : kPhases) {
     table += most->at(moment).resident ? phase_line(name, most->at(moment)) : "";
   }
-  return table +
-         line_of("  shared", "of all ranks " + quantity::bytes_text(shared_resident(report)) +
-                                 " resident, of " + quantity::bytes_text(report.shared_allocated) +
-                                 " allocated");
+  return table + line_of("  shared", "of all ranks " + bytes_text(shared_resident(report)) +
+                                         " resident, of " + bytes_text(report.shared_allocated) +
+                                         " allocated");
 }
 
 std::string batch_text(const Options& options) {
@@ -179,8 +179,8 @@ void Console::header(const Header& header) {
                             " tokens to train on, " + grouped(header.validation_tokens) +
                             " for validation") +
         line_of("batch", batch_text(options)) + ledger_table(header.predicted.ledger) +
-        line_of("to move", quantity::bytes_text(header.predicted.step.sent) + " sent, " +
-                               quantity::bytes_text(header.predicted.step.received) +
+        line_of("to move", bytes_text(header.predicted.step.sent) + " sent, " +
+                               bytes_text(header.predicted.step.received) +
                                " received per rank and step") +
         line_of("run folder", header.run_folder));
 }
@@ -200,12 +200,10 @@ void Console::tokenising(std::int64_t done_bytes, std::int64_t total_bytes) {
   const double seconds = std::chrono::duration<double>(now - *tokenising_since_).count();
   if (finished) {
     end_live_line();
-    print(
-        line_of("tokenised", quantity::bytes_text(total_bytes) + " in " + duration_text(seconds)));
+    print(line_of("tokenised", bytes_text(total_bytes) + " in " + duration_text(seconds)));
   } else if (now - shown_ >= (terminal_ ? Clock::duration(kLiveEvery) : kLineEvery)) {
     shown_ = now;
-    const std::string text =
-        quantity::bytes_text(done_bytes) + " of " + quantity::bytes_text(total_bytes);
+    const std::string text = bytes_text(done_bytes) + " of " + bytes_text(total_bytes);
     terminal_ ? show_live("tokenising " + text,
                           static_cast<double>(done_bytes) / static_cast<double>(total_bytes))
               : print(line_of("tokenising", text));

@@ -75,6 +75,11 @@ class CheckTest(unittest.TestCase):
                                       "left out: 9 tests of ranks on several hosts: needs root"]))
                 self.assertEqual(len(self.machine.calls("--label-exclude " + excluded)), 3)
 
+    def test_hosts_that_fail_without_a_word_are_left_out_too(self):
+        result = self.machine.run("check", FAKE_REFUSAL="\n")
+        self.assertIn("failed without a word", result.stdout.splitlines()[-1])
+        self.assertEqual(len(self.machine.calls("--label-exclude ^(full|hosts)$")), 3)
+
     def test_hosts_that_are_required_and_cannot_be_made_fail_at_once(self):
         for script, *arguments in (("check", "--hosts"), ("check", "--hosts", "--full"), (".ci/run",)):
             with self.subTest(script=script, arguments=arguments):
